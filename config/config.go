@@ -1,0 +1,281 @@
+// Package config reads what an operator may set, once, at start, and says so
+// plainly when something is wrong with it.
+//
+// Values come in four layers, each overriding the one before: the defaults, the
+// preset chosen by pace, one YAML file, and the environment. The struct [Config]
+// is the only list of keys: the names in YAML, the names of the environment
+// variables, the bounds, and the output of [Print] are all read from it, so none
+// can be forgotten in one of them.
+//
+// Promised: a key or a MIMIKIT_ variable that does not exist is an error with
+// the nearest one that does; every error names the place, the key, the value at
+// fault and what is allowed, and all errors are told at once; a secret is taken
+// from the environment or from a file of its own, never from the YAML, and is
+// never printed. The package knows nothing of the parts it configures: cmd
+// translates.
+package config
+
+import "time"
+
+// Config is everything an operator may set. Durations and sizes carry their
+// unit in YAML and environment ("1.2s", "20KiB").
+//
+// The tag koanf names a key, allow bounds it ("low..high" or "one|another"),
+// path marks a file name.
+type Config struct {
+	Name    string `koanf:"name"`                      // what the bot is called in its prompts and on the terminal
+	DataDir string `koanf:"dataDir" path:"y"`          // directory for state and archive; Load fills in $XDG_STATE_HOME/mimikit, else ~/.local/state/mimikit
+	Node    string `koanf:"node"`                      // id of this process among the nodes, unique; Load makes one of host, pid and chance
+	Pace    Pace   `koanf:"pace" allow:"chat|relaxed"` // preset for what makes the bot quick or thrifty
+
+	Teller  Teller  `koanf:"teller"`
+	Thinker Thinker `koanf:"thinker"`
+	Worker  Worker  `koanf:"worker"`
+	LLM     LLM     `koanf:"llm"`
+	Redis   Redis   `koanf:"redis"`
+	Channel Channel `koanf:"channel"`
+	Outbox  Outbox  `koanf:"outbox"`
+	HTTP    HTTP    `koanf:"http"`
+	Prompts Prompts `koanf:"prompts"`
+	Log     Log     `koanf:"log"`
+
+	origin map[string]string // :: key -> where its value came from
+}
+
+// A Pace is a preset: chat answers at once, relaxed gathers more and calls the
+// model less often.
+type Pace string
+
+// The paces.
+const (
+	Chat    Pace = "chat"
+	Relaxed Pace = "relaxed"
+)
+
+// A Mode says whether a model call is made every time or only when it is of use.
+type Mode string
+
+// The modes.
+const (
+	Auto   Mode = "auto"
+	Always Mode = "always"
+)
+
+// A Range is a window: at least Min whatever the budget, at most Max.
+type Range struct {
+	Min int `koanf:"min" allow:"0..1000"`
+	Max int `koanf:"max" allow:"1..1000"`
+}
+
+// Teller sets the loop that hears and words.
+type Teller struct {
+	Poll            time.Duration `koanf:"poll" allow:"10ms..1m"`            // upper bound of a blocking read
+	Debounce        time.Duration `koanf:"debounce" allow:"0s..10m"`         // quiet time before a digest
+	MaxInputWait    time.Duration `koanf:"maxInputWait" allow:"0s..1h"`      // longest wait of the oldest input
+	Digest          Mode          `koanf:"digest" allow:"auto|always"`       // auto: one short input alone needs no model call
+	Format          Mode          `koanf:"format" allow:"auto|always"`       // auto: a decision worded by the thinker is posted as it is
+	HistoryMessages Range         `koanf:"historyMessages"`                  // messages of history in a prompt
+	HistoryTokens   int           `koanf:"historyTokens" allow:"0..1000000"` // tokens of history in a prompt
+}
+
+// Thinker sets the loop that decides.
+type Thinker struct {
+	Poll            time.Duration `koanf:"poll" allow:"10ms..1m"`        // upper bound of a blocking read
+	MinInterval     time.Duration `koanf:"minInterval" allow:"0s..1h"`   // pause between two runs of one conversation
+	MaxResultWait   time.Duration `koanf:"maxResultWait" allow:"0s..1h"` // longest wait of a task result without an input
+	HistoryMessages Range         `koanf:"historyMessages"`              // messages of history in a prompt
+	HistoryBytes    Bytes         `koanf:"historyBytes" allow:"1KiB..1MiB"`
+	Tasks           Range         `koanf:"tasks"` // recent tasks in a prompt
+	TaskBytes       Bytes         `koanf:"taskBytes" allow:"1KiB..1MiB"`
+}
+
+// Worker sets the background tasks of one node.
+type Worker struct {
+	MaxConcurrent    int           `koanf:"maxConcurrent" allow:"1..256"`   // tasks at once
+	RetryMaxAttempts int           `koanf:"retryMaxAttempts" allow:"0..20"` // runs after the first
+	RetryBackoff     time.Duration `koanf:"retryBackoff" allow:"0s..1h"`
+	Standard         Profile       `koanf:"standard"`
+	Expert           Profile       `koanf:"expert"`
+}
+
+// A Profile sets one kind of task.
+type Profile struct {
+	Timeout time.Duration `koanf:"timeout" allow:"1s..24h"`
+}
+
+// LLM names the model endpoint. With neither BaseURL nor Key, a local Ollama is
+// used when it answers, else the built-in demo model.
+type LLM struct {
+	BaseURL       string            `koanf:"baseURL"` // OpenAI-compatible; empty with a key: OpenAI's own
+	Key           Secret            `koanf:"key"`     // MIMIKIT_LLM_KEY or KeyFile only
+	KeyFile       string            `koanf:"keyFile" path:"y"`
+	Model         string            `koanf:"model"` // for every role that names none
+	Models        Models            `koanf:"models"`
+	Headers       map[string]string `koanf:"headers"`                       // sent with every call
+	Timeout       time.Duration     `koanf:"timeout" allow:"1s..1h"`        // one call, from start to last byte
+	Idle          time.Duration     `koanf:"idle" allow:"1s..1h"`           // longest silence within a call
+	MaxConcurrent int               `koanf:"maxConcurrent" allow:"1..1024"` // calls at once from this node
+}
+
+// Models names a model for each role; an empty one means LLM.Model. Fallback is
+// asked when the thinker's fails; empty means there is none.
+type Models struct {
+	Teller   string `koanf:"teller"`
+	Thinker  string `koanf:"thinker"`
+	Planner  string `koanf:"planner"`
+	Standard string `koanf:"standard"`
+	Expert   string `koanf:"expert"`
+	Fallback string `koanf:"fallback"`
+}
+
+// Configured reports whether a real endpoint is set, so that the demo model must
+// not be chosen.
+func (l LLM) Configured() bool { return l.BaseURL != "" || l.Key != "" }
+
+// Redis says where state lives.
+type Redis struct {
+	Mode         RedisMode `koanf:"mode" allow:"embedded|memory|single|sentinel|cluster"`
+	Addrs        []string  `koanf:"addrs"` // host:port each; for single also the path of a unix socket
+	Username     string    `koanf:"username"`
+	Password     Secret    `koanf:"password"` // MIMIKIT_REDIS_PASSWORD or PasswordFile only
+	PasswordFile string    `koanf:"passwordFile" path:"y"`
+	MasterName   string    `koanf:"masterName"` // Sentinel's name for the master
+	DB           int       `koanf:"db" allow:"0..1023"`
+	TLS          bool      `koanf:"tls"`
+	Prefix       string    `koanf:"prefix"`             // begins every key, so that several bots can share a server
+	Wait         int       `koanf:"wait" allow:"0..10"` // replicas that must have an input or a post marker before it counts; 0 asks none
+}
+
+// A RedisMode says which Redis is meant.
+type RedisMode string
+
+// The modes of Redis.
+const (
+	Embedded RedisMode = "embedded" // a redis-server of our own in the data directory; without one on PATH, as Memory
+	Memory   RedisMode = "memory"   // in the process; state ends with it
+	Single   RedisMode = "single"   // one server
+	Sentinel RedisMode = "sentinel" // a master named by Sentinels
+	Cluster  RedisMode = "cluster"  // Redis Cluster
+)
+
+// Channel sets the roads between the loops.
+type Channel struct {
+	Partitions     int           `koanf:"partitions" allow:"1..1024"`   // fixed for the life of a deployment
+	Lease          time.Duration `koanf:"lease" allow:"200ms..5m"`      // how long a dead node holds its partitions
+	MaxWaiting     int           `koanf:"maxWaiting" allow:"1..100000"` // inputs of one conversation before more are refused
+	MaxAttempts    int           `koanf:"maxAttempts" allow:"1..100"`   // starts of one step before it goes to the dead letters
+	RebalanceEvery time.Duration `koanf:"rebalanceEvery" allow:"100ms..10m"`
+	StopGrace      time.Duration `koanf:"stopGrace" allow:"0s..10m"` // how long running turns may finish when a partition or the node is given up
+}
+
+// Outbox sets how replies are posted.
+type Outbox struct {
+	PostTimeout time.Duration `koanf:"postTimeout" allow:"1s..5m"`   // one post, from start to answer
+	LookupAfter time.Duration `koanf:"lookupAfter" allow:"1s..10m"`  // from the start of a post until its unknown outcome is looked up; more than PostTimeout
+	MaxAttempts int           `koanf:"maxAttempts" allow:"1..1000"`  // posts of one part before it is given up
+	GiveUpAfter time.Duration `koanf:"giveUpAfter" allow:"1m..168h"` // age of a reply at which it is given up
+}
+
+// HTTP sets the endpoints for health and metrics.
+type HTTP struct {
+	Listen string `koanf:"listen"` // host:port, or "off"; empty leaves it to the command
+}
+
+// Address is where to listen, given the command's own default; empty means
+// nowhere.
+func (h HTTP) Address(fallback string) string {
+	switch h.Listen {
+	case "":
+		return fallback
+	case Off:
+		return ""
+	}
+	return h.Listen
+}
+
+// Off is the value of http.listen that opens no port.
+const Off = "off"
+
+// Prompts says where prompt files are shadowed from.
+type Prompts struct {
+	Dir string `koanf:"dir" path:"y"` // empty: the built-in prompts only
+}
+
+// Log sets what is logged and how.
+type Log struct {
+	Level  string `koanf:"level" allow:"debug|info|warn|error"`
+	Format string `koanf:"format" allow:"json|text"`
+}
+
+// Default is what an empty file and an empty environment give, at pace chat.
+// DataDir and Node are left empty: they are known only at start.
+func Default() Config {
+	c := Config{
+		Name: "Mimikit",
+		Pace: Chat,
+		Teller: Teller{
+			HistoryMessages: Range{5, 20},
+			HistoryTokens:   4096,
+		},
+		Thinker: Thinker{
+			HistoryMessages: Range{20, 100},
+			HistoryBytes:    20 * KiB,
+			Tasks:           Range{5, 20},
+			TaskBytes:       20 * KiB,
+		},
+		Worker: Worker{
+			MaxConcurrent:    3,
+			RetryMaxAttempts: 1,
+			RetryBackoff:     5 * time.Second,
+			Standard:         Profile{5 * time.Minute},
+			Expert:           Profile{10 * time.Minute},
+		},
+		LLM: LLM{
+			Timeout:       2 * time.Minute,
+			Idle:          30 * time.Second,
+			MaxConcurrent: 16,
+		},
+		Redis: Redis{Mode: Embedded, Prefix: "mimikit"},
+		Channel: Channel{
+			Partitions:     16,
+			Lease:          10 * time.Second,
+			MaxWaiting:     500,
+			MaxAttempts:    5,
+			RebalanceEvery: 5 * time.Second,
+			StopGrace:      30 * time.Second,
+		},
+		Outbox: Outbox{
+			PostTimeout: 15 * time.Second,
+			LookupAfter: 20 * time.Second,
+			MaxAttempts: 10,
+			GiveUpAfter: time.Hour,
+		},
+		Log: Log{Level: "info", Format: "json"},
+	}
+	c.preset(Chat)
+	return c
+}
+
+// presetKeys are the keys that pace sets; see preset.
+var presetKeys = []string{
+	"teller.poll", "teller.debounce", "teller.maxInputWait", "teller.digest", "teller.format",
+	"thinker.poll", "thinker.minInterval", "thinker.maxResultWait", "llm.model",
+}
+
+// preset sets every key of presetKeys for a pace.
+func (c *Config) preset(p Pace) {
+	t, k := &c.Teller, &c.Thinker
+	if p == Relaxed {
+		t.Poll, k.Poll = time.Second, 2*time.Second
+		t.Debounce, t.MaxInputWait = 10*time.Second, time.Minute
+		t.Digest, t.Format = Always, Always
+		k.MinInterval, k.MaxResultWait = 15*time.Second, 20*time.Second
+		c.LLM.Model = "gpt-5.2-high"
+		return
+	}
+	t.Poll, k.Poll = time.Second, time.Second
+	t.Debounce, t.MaxInputWait = 1200*time.Millisecond, 5*time.Second
+	t.Digest, t.Format = Auto, Auto
+	k.MinInterval, k.MaxResultWait = 0, 500*time.Millisecond
+	c.LLM.Model = ""
+}

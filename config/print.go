@@ -1,0 +1,110 @@
+package config
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Origin says where the value of a key came from: "default", "preset chat",
+// "mimikit.yaml:12", "env MIMIKIT_PACE", "file …" or "made at start". It is
+// empty for a Config that was not loaded.
+func (c *Config) Origin(key string) string { return c.origin[key] }
+
+// Print writes the effective configuration as YAML that Load would take, with
+// the origin of each value as a comment. Secrets stand in comments, masked.
+func Print(w io.Writer, c Config) error {
+	var b bytes.Buffer
+	var open []string // sections that the last line stood in
+	for i := range keys {
+		k := &keys[i]
+		parts := strings.Split(k.Name, ".")
+		sections, leaf := parts[:len(parts)-1], parts[len(parts)-1]
+		for d, s := range sections {
+			if d >= len(open) || open[d] != s {
+				fmt.Fprintf(&b, "%s%s:\n", indent(d), s)
+				open = slices.Clone(sections[:d+1])
+			}
+		}
+		open = sections
+		pad := indent(len(sections))
+		comment := c.origin[k.Name]
+		switch v := k.get(&c).(type) {
+		case Secret:
+			state := "not set"
+			if v != "" {
+				state = v.String()
+			}
+			writeLine(&b, fmt.Sprintf("%s# %s: %s", pad, leaf, state), comment)
+		case map[string]string:
+			writeHeaders(&b, pad, leaf, v, comment)
+		case []string:
+			quoted := make([]string, len(v))
+			for i, s := range v {
+				quoted[i] = scalar(s)
+			}
+			writeLine(&b, fmt.Sprintf("%s%s: [%s]", pad, leaf, strings.Join(quoted, ", ")), comment)
+		case string:
+			writeLine(&b, fmt.Sprintf("%s%s: %s", pad, leaf, scalar(v)), comment)
+		default:
+			writeLine(&b, fmt.Sprintf("%s%s: %s", pad, leaf, k.format(v)), comment)
+		}
+	}
+	_, err := w.Write(b.Bytes())
+	return err
+}
+
+// writeHeaders shows values only when they came from the YAML, where secret
+// ones are refused.
+func writeHeaders(b *bytes.Buffer, pad, leaf string, v map[string]string, comment string) {
+	switch {
+	case len(v) == 0:
+		writeLine(b, pad+leaf+": {}", comment)
+	case strings.HasPrefix(comment, "env ") || comment == "":
+		writeLine(b, pad+"# "+leaf+": "+strings.Join(maskedPairs(v), ","), comment)
+	default:
+		writeLine(b, pad+leaf+":", comment)
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			writeLine(b, pad+"  "+scalar(name)+": "+scalar(v[name]), "")
+		}
+	}
+}
+
+func maskedPairs(m map[string]string) []string {
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(m)) {
+		out = append(out, name+"="+mask)
+	}
+	return out
+}
+
+func indent(depth int) string { return strings.Repeat("  ", depth) }
+
+func writeLine(b *bytes.Buffer, line, comment string) {
+	const column = 44
+	b.WriteString(line)
+	if comment != "" {
+		b.WriteString(strings.Repeat(" ", max(2, column-utf8.RuneCountInString(line))))
+		b.WriteString("# " + comment)
+	}
+	b.WriteByte('\n')
+}
+
+// scalar writes a text so that YAML reads the same text back.
+func scalar(s string) string {
+	n := yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s}
+	if s == "" || strings.ContainsAny(s, ",[]{}#:") {
+		n.Style = yaml.DoubleQuotedStyle // also safe within [ ]
+	}
+	out, err := yaml.Marshal(&n)
+	if err != nil { // unreachable: a text can always be marshalled
+		return `""`
+	}
+	return strings.TrimSuffix(string(out), "\n")
+}
