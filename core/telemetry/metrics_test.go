@@ -1,0 +1,162 @@
+package telemetry
+
+import (
+	"context"
+	"errors"
+	"net/http/httptest"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+)
+
+// use calls every verb once.
+func use(m *Metrics) {
+	m.Input("console", Accepted)
+	m.Commit(3, time.Millisecond)
+	m.StaleCommit(2)
+	m.LostCommits()
+	m.RedisError("commit")
+	m.Leases(16)
+	m.Takeover()
+	m.StepStarted("thinker")
+	m.StepEnded("thinker", StepDead, time.Second)
+	m.Hop("digest", -time.Second)
+	m.ModelCall("thinker", "rate_limited", time.Second, 10, -1, 0)
+	m.Post("console", Posted, time.Millisecond)
+	m.Lookup("console", NotFound)
+	m.FeedbackError("console")
+	m.DeadLetter("user-input", "teller")
+}
+
+func scrape(t *testing.T, m *Metrics) string {
+	t.Helper()
+	w := httptest.NewRecorder()
+	Handler(m, nil).ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+	if w.Code != 200 {
+		t.Fatalf("/metrics: status %d: %s", w.Code, w.Body)
+	}
+	return w.Body.String()
+}
+
+func TestEveryVerbIsCounted(t *testing.T) {
+	t.Parallel()
+	m := New()
+	use(m)
+	text := scrape(t, m)
+	for _, want := range []string{
+		`mimikit_inputs_total{outcome="accepted",platform="console"} 1`,
+		`mimikit_commits_total 1`,
+		`mimikit_commit_steps_sum 3`,
+		`mimikit_commit_duration_seconds_count 1`,
+		`mimikit_stale_commits_total 2`,
+		`mimikit_lost_commits_total 1`,
+		`mimikit_redis_errors_total{operation="commit"} 1`,
+		`mimikit_leases_held 16`,
+		`mimikit_takeovers_total 1`,
+		`mimikit_steps_started_total{loop="thinker"} 1`,
+		`mimikit_steps_ended_total{loop="thinker",outcome="dead"} 1`,
+		`mimikit_step_duration_seconds_sum{loop="thinker"} 1`,
+		`mimikit_hop_duration_seconds_sum{stage="digest"} 0`,
+		`mimikit_model_call_duration_seconds_count{agent="thinker"} 1`,
+		`mimikit_model_errors_total{agent="thinker",kind="rate_limited"} 1`,
+		`mimikit_model_tokens_total{agent="thinker",kind="prompt"} 10`,
+		`mimikit_posts_total{outcome="posted",platform="console"} 1`,
+		`mimikit_post_duration_seconds_count{platform="console"} 1`,
+		`mimikit_post_lookups_total{outcome="not_found",platform="console"} 1`,
+		`mimikit_feedback_errors_total{platform="console"} 1`,
+		`mimikit_dead_letters_total{channel="user-input",group="teller"} 1`,
+		`go_goroutines`,
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("/metrics lacks %s", want)
+		}
+	}
+	if strings.Contains(text, `kind="completion"`) {
+		t.Error("a number of tokens below zero was counted")
+	}
+}
+
+// A part that was given no Metrics must not need to ask.
+func TestNilDoesNothing(t *testing.T) {
+	t.Parallel()
+	var m *Metrics
+	use(m)
+	if err := m.Watch(nil); err != nil {
+		t.Error(err)
+	}
+	if got := scrape(t, m); !strings.HasPrefix(got, "#") {
+		t.Errorf("/metrics of nothing: %q", got)
+	}
+	if n := reflect.TypeOf(m).NumMethod(); n != 16 {
+		t.Errorf("Metrics has %d exported methods, this test knows 16: add the new one to use", n)
+	}
+}
+
+func TestTwoNeverMeet(t *testing.T) {
+	t.Parallel()
+	a, b := New(), New()
+	a.Takeover()
+	if !strings.Contains(scrape(t, b), "mimikit_takeovers_total 0") {
+		t.Error("the second Metrics counted what the first was told")
+	}
+}
+
+func TestConventions(t *testing.T) {
+	t.Parallel()
+	m := New()
+	use(m)
+	if err := m.Watch(func(context.Context) ([]Waiting, error) { return []Waiting{{"a", "b", 1, 1}}, nil }); err != nil {
+		t.Fatal(err)
+	}
+	problems, err := testutil.GatherAndLint(m.registry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range problems {
+		t.Errorf("%s: %s", p.Metric, p.Text)
+	}
+}
+
+func TestWatch(t *testing.T) {
+	t.Parallel()
+	m := New()
+	rows := []Waiting{
+		{"user-input", "teller", 2, 3 * time.Second},
+		{"user-input", "teller", 1, 5 * time.Second}, // another partition
+		{"teller-reply", "deliver", 0, 0},
+	}
+	var failure error
+	if err := m.Watch(func(ctx context.Context) ([]Waiting, error) {
+		if _, bounded := ctx.Deadline(); !bounded {
+			t.Error("asked without a deadline")
+		}
+		return rows, failure
+	}); err != nil {
+		t.Fatal(err)
+	}
+	text := scrape(t, m)
+	for _, want := range []string{
+		`mimikit_waiting_entries{channel="user-input",group="teller"} 3`,
+		`mimikit_waiting_oldest_seconds{channel="user-input",group="teller"} 5`,
+		`mimikit_waiting_entries{channel="teller-reply",group="deliver"} 0`,
+		`mimikit_waiting_up 1`,
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("/metrics lacks %s", want)
+		}
+	}
+	failure = errors.New("redis is away")
+	text = scrape(t, m)
+	if !strings.Contains(text, "mimikit_waiting_up 0") || strings.Contains(text, "mimikit_waiting_entries{") {
+		t.Errorf("after a failed question: %s", text)
+	}
+	if err := m.Watch(func(context.Context) ([]Waiting, error) { return nil, nil }); err == nil {
+		t.Error("a second Watch was taken")
+	}
+	if err := m.Watch(nil); err == nil {
+		t.Error("Watch took no func")
+	}
+}
