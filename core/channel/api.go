@@ -1,0 +1,211 @@
+package channel
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// A Name names a channel: a durable road between two loops.
+type Name string
+
+// The channels. Which loop reads which stands in the table given to [New].
+const (
+	UserInput       Name = "user-input"       // listener → teller: chat.UserInput
+	WorkerResult    Name = "worker-result"    // worker, cancel, supervisor → teller: chat.TaskResult
+	SupervisorEvent Name = "supervisor-event" // ends of planner and watched tasks → supervisor: chat.TaskResult
+	TellerDigest    Name = "teller-digest"    // teller → thinker: chat.TellerDigest
+	ThinkerDecision Name = "thinker-decision" // thinker → teller: chat.ThinkerDecision
+	TellerReply     Name = "teller-reply"     // teller → outbox: chat.Reply
+)
+
+// An Entry is one entry of a channel as a step sees it.
+type Entry struct {
+	Channel      Name
+	ID           string // Redis stream id
+	Conversation string // chat.Conversation key
+	Kind         string // what the publisher called it; for an input its chat.InputKind, readable before the payload is
+	InputIDs     []string
+	TraceID      string
+	Traceparent  string
+	Hops         Hops
+	Size         int // bytes of the payload
+	Value        any // the decoded payload, by the channel's decoder; nil in Ready for an entry beyond the buffer's bounds
+
+	attempts int   // starts of a step with this entry, as counted in Redis
+	begun    bool  // the start was counted by the commit that published it
+	bad      error // why the payload could not be decoded
+}
+
+// At is when the entry was accepted by Redis, read from its stream id. It does
+// not change when another node takes over, so debounce times do not either.
+func (e *Entry) At() time.Time { return idTime(e.ID) }
+
+// accepted is when the oldest input behind the entry was accepted.
+func (e *Entry) accepted() time.Time {
+	if len(e.Hops) > 0 {
+		return e.Hops[0].At
+	}
+	return e.At()
+}
+
+// Hops are the times at which the message behind an entry passed each stage.
+type Hops []Hop
+
+// A Hop is one stage and its time.
+type Hop struct {
+	Stage string
+	At    time.Time
+}
+
+// Work is what a step is given: entries of one conversation, taken together.
+type Work struct {
+	Conversation string
+	Partition    int
+	Entries      []*Entry // in order of acceptance, channel by channel as the loop's Ready took them
+	Attempt      int      // 1 on the first start of this step with these entries
+	Suspect      bool     // Redis has lately lost writes: look before any effect outside that cannot be undone
+	Now          time.Time
+
+	// Mark commits puts before the step ends, fenced like its commit. It fails
+	// with the cause of the context when the partition or the turn is lost; the
+	// step must then return without any further effect outside.
+	Mark func(ctx context.Context, puts ...Put) error
+	// Field reads one field of a table of this partition; "" when there is none.
+	Field func(ctx context.Context, table Table, field string) (string, error)
+}
+
+// Effects are what a step wants done. They are applied in one atomic script
+// together with the settling of the work's entries, or not at all.
+type Effects struct {
+	Publish []Publish
+	History []string // encoded lines for the conversation's history list
+	Puts    []Put
+}
+
+// A Publish puts a value into another channel, in the same conversation.
+type Publish struct {
+	To       Name
+	Value    any      // encoded as JSON
+	InputIDs []string // which inputs this answers or carries
+	Stage    string   // name of the hop that this entry ends
+	Kind     string   // see Entry.Kind
+}
+
+// A Table is a hash of one partition; its fields are named by the caller.
+type Table string
+
+// The tables that steps may write.
+const (
+	Attempts  Table = "attempts" // channel:entry → starts; kept by the engine
+	PostTable Table = "posts"    // reply id → how far its posting has come
+	LastRun   Table = "last-run" // conversation → when the thinker last ran (unix ms); only kept when a pause between runs is configured
+)
+
+// A Put sets a field of a table, or removes it when Value is empty.
+type Put struct {
+	Table Table
+	Field string
+	Value string
+}
+
+// A Lane is a set of loops of which at most one works on a conversation at a
+// time: the turn is one lane, posting another.
+type Lane string
+
+// The lanes.
+const (
+	LaneTurn    Lane = "turn"
+	LaneDeliver Lane = "deliver"
+)
+
+// A Loop turns entries into effects. It holds no state of its own: everything it
+// knows comes with the work, so any node can run the next step.
+type Loop struct {
+	Name string
+	Lane Lane
+	From []Name // channels it takes from
+	// Ready decides, from what a conversation has waiting, what to take now.
+	// It returns nothing and a wait when something may be due later (0: only
+	// when more arrives). It is pure and quick: it runs in the partition's one
+	// goroutine. Loops of a lane are asked in the table's order.
+	Ready func(b *Buffer) (take []*Entry, wait time.Duration)
+	// Step does the work. It is run in a goroutine of its own and may take long;
+	// it must return soon after ctx is done. Its cause then says why:
+	// ErrStopped, ErrStopping or ErrLost.
+	Step func(ctx context.Context, w *Work) (Effects, error)
+	// Failed gives the effects when the work is given up: its entries go to the
+	// dead letters, and whoever asked is told. reason is for people.
+	Failed func(w *Work, reason string) Effects
+	// Preempts makes a ready step of this loop cut off (ErrStopped) the one that
+	// runs in its lane.
+	Preempts bool
+	// MaxAttempts is how often a step is started with the same entries before
+	// its work is given up. Starts are counted durably; one that was cut off by
+	// a clean stop or by a person is taken back. 0 means 5.
+	MaxAttempts int
+}
+
+// A Buffer is what one conversation has waiting, as Ready sees it.
+type Buffer struct {
+	Conversation string
+	Now          time.Time // Redis time
+	LastRun      time.Time // when the thinker last ran here; zero when unknown or not kept
+	entries      map[Name][]*Entry
+}
+
+// Entries lists what waits in a channel, oldest first. An entry beyond the
+// buffer's bounds has a nil Value; it may be taken all the same, and is read
+// again before the step starts.
+func (b *Buffer) Entries(n Name) []*Entry { return b.entries[n] }
+
+// NewBuffer is for tests of Ready functions.
+func NewBuffer(conversation string, now time.Time, entries ...*Entry) *Buffer {
+	b := &Buffer{Conversation: conversation, Now: now, entries: map[Name][]*Entry{}}
+	for _, e := range entries {
+		b.entries[e.Channel] = append(b.entries[e.Channel], e)
+	}
+	return b
+}
+
+// Why a step's context was cancelled, or a call refused.
+var (
+	ErrStopped  = errors.New("stopped by a person")
+	ErrStopping = errors.New("this node is stopping")
+	ErrLost     = errors.New("the partition was lost to another node or its memory is void")
+	// ErrFull refuses an input because too many already wait in its conversation.
+	ErrFull = errors.New("too many messages wait in this conversation")
+)
+
+// Later is returned by a step that cannot go on before a time. It costs no
+// attempt.
+type Later struct {
+	After time.Duration
+	Why   string
+}
+
+// Error says why and how long.
+func (l *Later) Error() string { return fmt.Sprintf("%s; again in %s", l.Why, l.After) }
+
+// GiveUp is returned by a step that no further attempt can help.
+type GiveUp struct {
+	Why string
+}
+
+// Error says why.
+func (g *GiveUp) Error() string { return g.Why }
+
+// A Decoder reads a payload of a channel. schema is the version it was written
+// with.
+type Decoder func(schema int, data []byte) (any, error)
+
+// DecodeJSON is the decoder of a payload that is one JSON value of type T.
+func DecodeJSON[T any](_ int, data []byte) (any, error) {
+	v := new(T)
+	if err := json.Unmarshal(data, v); err != nil {
+		return nil, err
+	}
+	return v, nil
+}

@@ -1,0 +1,60 @@
+package channel
+
+import (
+	"fmt"
+	"sort"
+	"strconv"
+	"time"
+)
+
+// giveUp moves the work's entries to the dead letters and tells whoever asked,
+// in one op.
+func (o *owner) giveUp(r *run, reason string) {
+	o.tell(r, "dead")
+	o.n.log.Error("step_given_up", "loop", r.loop.Name, "partition", o.p, "conversation", r.c.key,
+		"entry", r.work.Entries[0].ID, "attempts", r.work.Attempt-1, "reason", reason)
+	o.n.steps.Go(func() {
+		raw, err := o.raw(r.ctx, r.work.Entries)
+		if err != nil {
+			o.hand(func() { o.retry(r, fmt.Errorf("read what is to be given up: %w", err)) })
+			return
+		}
+		var effects Effects
+		if r.loop.Failed != nil && r.c.key != "" {
+			effects = r.loop.Failed(r.work, reason)
+		}
+		letters, err := o.letters(r, effects.Publish)
+		if err != nil {
+			o.hand(func() { o.retry(r, err) })
+			return
+		}
+		for i, e := range r.work.Entries {
+			if raw[i] != nil {
+				letters = append(letters, deadLetter(e, raw[i], r, reason))
+			}
+		}
+		// Without a gate: a failure is told even to one who said stop.
+		o.hand(func() { o.commit(r, "", effects, letters) })
+	})
+}
+
+// deadLetter spells a dead letter: why, and then the entry as it was.
+func deadLetter(e *Entry, raw map[string]string, r *run, reason string) letter {
+	group := roads[roadNumber(e.Channel)-1].group
+	fields := []string{
+		deadFrom, string(e.Channel), deadGroup, group, deadReason, reason,
+		deadCount, strconv.Itoa(max(r.work.Attempt-1, 0)), deadEntry, e.ID,
+		deadAt, r.work.Now.UTC().Format(time.RFC3339),
+	}
+	size := 0
+	names := make([]string, 0, len(raw))
+	for name, value := range raw {
+		names = append(names, name)
+		size += len(value)
+	}
+	sort.Strings(names)
+	for _, name := range names {
+		fields = append(fields, name, raw[name])
+	}
+	return letter{to: dead, fields: fields, size: size}
+}

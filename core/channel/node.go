@@ -1,0 +1,363 @@
+package channel
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Options say how a node takes part. The zero value of a duration or a bound
+// means its default.
+type Options struct {
+	Client   redis.UniversalClient // for scripts; must not retry by itself (MaxRetries -1)
+	Blocking redis.UniversalClient // for blocking reads, one connection a partition
+	Keys     Keys
+	NodeID   string // unique among the nodes that live now
+	Loops    []Loop // the table of loops; may be empty for a node that only ingests
+
+	Lease          time.Duration // how long a silent owner keeps a partition (default 10 s)
+	Poll           time.Duration // longest blocking read (default 1 s)
+	RebalanceEvery time.Duration // at most one partition is handed to another node in this time (default 5 s)
+	HandBackGrace  time.Duration // how long a hand-back waits for running steps (default 30 s)
+	StopGrace      time.Duration // how long a stop of the node waits for running steps (default 3 s)
+	CallTimeout    time.Duration // bound of one script call (default 5 s)
+	MaxWaiting     int           // inputs that may wait undigested in one conversation (default 500)
+	HistoryCap     int           // lines a conversation's history is cut to (default 1000)
+	WaitReplicas   int           // replicas that must have an input or a post marker (default 0)
+
+	Generation func() uint64 // changes when the Redis behind the clients is another process than before
+	Rand       func() uint64 // default: math/rand/v2
+	Logger     *slog.Logger  // default: discards
+	Hooks      Hooks         // for metrics
+}
+
+// Hooks are told what happens, for metrics. Any of them may be nil. They are
+// called from the partitions' goroutines and must be quick.
+type Hooks struct {
+	Step    func(loop, outcome string, took time.Duration) // outcome: ok, stopped, retry, dead, lost
+	Commit  func(ops int, took time.Duration)              // one script call of an owner
+	Hop     func(stage string, sinceAccept time.Duration)
+	Lost    func(commits int64) // Redis forgot this many writes
+	Stale   func()              // a call was refused because another node owns the partition
+	Retried func()              // a call to Redis was repeated
+	Owned   func(partitions int)
+	Ingest  func(outcome string) // new, seen, full
+}
+
+// A Node is one process' part in the channels: it accepts inputs for any
+// conversation, and while it runs it owns its fair share of the partitions and
+// runs the loops for them.
+type Node struct {
+	opt  Options
+	keys Keys
+
+	ingests []*ingester    // one a partition
+	commits []atomic.Int64 // :: partition -> highest commit number seen
+	losses  []atomic.Int64 // :: partition -> how often Redis was found to have lost writes
+	suspect []atomic.Int64 // :: partition -> unix ms until which posts are looked up
+	beat    atomic.Int64   // unix ns of the last heartbeat that Redis answered
+	owned   atomic.Int64   // partitions owned now
+	share   atomic.Int64   // partitions this node should own
+	owners  map[int]*owner // :: partition -> its owner here; only Run touches it
+	lost    []string       // :: partition -> token under which its memory became void
+	steps   sync.WaitGroup // running steps and waiters
+	over    chan *owner    // owners whose run has ended
+	log     *slog.Logger   // never nil
+}
+
+// New checks the options and builds a node. It starts nothing.
+func New(opt Options) (*Node, error) {
+	switch {
+	case opt.Client == nil || opt.Blocking == nil:
+		return nil, errors.New("new channel node: Client and Blocking must be set")
+	case opt.Keys.Partitions < 1 || opt.Keys.Partitions > 1024:
+		return nil, fmt.Errorf("new channel node: %d partitions; 1 to 1024 are allowed", opt.Keys.Partitions)
+	case opt.Keys.Prefix == "":
+		return nil, errors.New("new channel node: the key prefix is empty")
+	case opt.NodeID == "":
+		return nil, errors.New("new channel node: the node id is empty")
+	}
+	for _, l := range opt.Loops {
+		for _, from := range l.From {
+			if roadNumber(from) == 0 || from == dead {
+				return nil, fmt.Errorf("new channel node: loop %s reads the unknown channel %q", l.Name, from)
+			}
+		}
+	}
+	opt.Lease = cmp.Or(opt.Lease, 10*time.Second)
+	opt.Poll = cmp.Or(opt.Poll, time.Second)
+	opt.RebalanceEvery = cmp.Or(opt.RebalanceEvery, 5*time.Second)
+	opt.HandBackGrace = cmp.Or(opt.HandBackGrace, 30*time.Second)
+	opt.StopGrace = cmp.Or(opt.StopGrace, 3*time.Second)
+	opt.CallTimeout = cmp.Or(opt.CallTimeout, 5*time.Second)
+	opt.MaxWaiting = cmp.Or(opt.MaxWaiting, 500)
+	opt.HistoryCap = cmp.Or(opt.HistoryCap, 1000)
+	if opt.Generation == nil {
+		opt.Generation = func() uint64 { return 0 }
+	}
+	if opt.Rand == nil {
+		opt.Rand = rand.Uint64
+	}
+	if opt.Logger == nil {
+		opt.Logger = slog.New(slog.DiscardHandler)
+	}
+	n := &Node{
+		opt: opt, keys: opt.Keys, log: opt.Logger,
+		commits: make([]atomic.Int64, opt.Keys.Partitions),
+		losses:  make([]atomic.Int64, opt.Keys.Partitions),
+		suspect: make([]atomic.Int64, opt.Keys.Partitions),
+		owners:  map[int]*owner{},
+		lost:    make([]string, opt.Keys.Partitions),
+		over:    make(chan *owner, opt.Keys.Partitions),
+	}
+	for p := range opt.Keys.Partitions {
+		n.ingests = append(n.ingests, &ingester{n: n, p: p})
+	}
+	return n, nil
+}
+
+// Prepare fixes the number of partitions of the deployment, or refuses one that
+// differs from what is fixed, and creates the streams' groups. It must be called
+// before anything else, and may be repeated.
+func (n *Node) Prepare(ctx context.Context) error {
+	meta := n.keys.Meta()
+	if err := n.opt.Client.HSetNX(ctx, meta, "partitions", n.keys.Partitions).Err(); err != nil {
+		return fmt.Errorf("fix the number of partitions in %s: %w", meta, err)
+	}
+	fixed, err := n.opt.Client.HGet(ctx, meta, "partitions").Int()
+	if err != nil {
+		return fmt.Errorf("read the number of partitions from %s: %w", meta, err)
+	}
+	if fixed != n.keys.Partitions {
+		return fmt.Errorf("channel.partitions is %d, but this deployment was made with %d, and conversations cannot move between partitions: set it to %d, or use another redis.prefix", n.keys.Partitions, fixed, fixed)
+	}
+	for p := range n.keys.Partitions {
+		if err := n.createGroups(ctx, p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (n *Node) createGroups(ctx context.Context, p int) error {
+	pipe := n.opt.Client.Pipeline()
+	cmds := make([]*redis.StatusCmd, len(roads))
+	for i, r := range roads {
+		cmds[i] = pipe.XGroupCreateMkStream(ctx, n.keys.Stream(p, r.name), r.group, "0")
+	}
+	_, _ = pipe.Exec(ctx) // each command's error is read below
+	for i, c := range cmds {
+		if err := c.Err(); err != nil && !redis.HasErrorPrefix(err, "BUSYGROUP") {
+			return fmt.Errorf("create group %s of %s: %w", roads[i].group, n.keys.Stream(p, roads[i].name), err)
+		}
+	}
+	return nil
+}
+
+// Run owns partitions and runs the loops until ctx ends; then it hands back what
+// it owns, within the stop grace, and returns nil.
+func (n *Node) Run(ctx context.Context) error {
+	tick := time.NewTicker(max(n.opt.Lease/4, 10*time.Millisecond))
+	defer tick.Stop()
+	var handedBack time.Time
+	for ctx.Err() == nil {
+		nodes, err := n.heartbeat(ctx, n.opt.Lease)
+		switch {
+		case err != nil && ctx.Err() == nil:
+			n.log.Warn("heartbeat_failed", "node", n.opt.NodeID, "error", err)
+		case err == nil:
+			n.beat.Store(time.Now().UnixNano())
+			n.balance(ctx, max(len(nodes), 1), &handedBack)
+		}
+		select {
+		case o := <-n.over:
+			n.ended(ctx, o)
+		case <-tick.C:
+		case <-ctx.Done():
+		}
+	}
+	n.handBackAll()
+	bye, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+	defer cancel()
+	if _, err := n.heartbeat(bye, 0); err != nil {
+		n.log.Warn("sign_off_failed", "node", n.opt.NodeID, "error", err)
+	}
+	n.steps.Wait()
+	return nil
+}
+
+// heartbeat shows that this node lives, or with ttl 0 that it does not, and
+// lists those that do.
+func (n *Node) heartbeat(ctx context.Context, ttl time.Duration) ([]any, error) {
+	ctx, cancel := context.WithTimeout(ctx, n.opt.CallTimeout)
+	defer cancel()
+	return nodesScript.Run(ctx, n.opt.Client, []string{n.keys.Nodes()}, n.opt.NodeID, ttl.Milliseconds()).Slice()
+}
+
+// balance brings what this node owns towards its fair share.
+func (n *Node) balance(ctx context.Context, nodes int, handedBack *time.Time) {
+	share := (n.keys.Partitions + nodes - 1) / nodes
+	n.share.Store(int64(share))
+	busy, leaving := 0, 0
+	for _, o := range n.owners {
+		busy++
+		if o.leaving() {
+			leaving++
+		}
+	}
+	if busy-leaving > share && time.Since(*handedBack) >= n.opt.RebalanceEvery {
+		for _, o := range n.owners {
+			if !o.leaving() {
+				o.leave(n.opt.HandBackGrace)
+				*handedBack = time.Now()
+				break
+			}
+		}
+		return
+	}
+	first := int(n.opt.Rand() % uint64(n.keys.Partitions))
+	for i := range n.keys.Partitions {
+		p := (first + i) % n.keys.Partitions
+		if busy >= share {
+			return
+		}
+		if n.owners[p] == nil && n.acquire(ctx, p) {
+			busy++
+		}
+	}
+}
+
+// acquire tries to own a partition and starts its owner.
+func (n *Node) acquire(ctx context.Context, p int) bool {
+	runID := fmt.Sprintf("%016x", n.opt.Rand())
+	before := n.commits[p].Load()
+	answer, err := n.run(ctx, false, acquireScript,
+		[]string{n.keys.Lease(p), n.keys.Epoch(p), n.keys.Commits(p)},
+		n.opt.NodeID, runID, n.opt.Lease.Milliseconds(), n.lost[p])
+	if err != nil {
+		if ctx.Err() == nil {
+			n.log.Warn("acquire_failed", "partition", p, "error", err)
+		}
+		return false
+	}
+	if asInt(answer[0]) != 1 || len(answer) < 5 {
+		return false
+	}
+	o := newOwner(n, p, asString(answer[1]), asInt(answer[3]))
+	n.sawCommit(ctx, p, before, asInt(answer[2]))
+	o.losses = n.losses[p].Load()
+	o.suspect = time.UnixMilli(max(asInt(answer[4]), n.suspect[p].Load()))
+	n.lost[p] = ""
+	n.owners[p] = o
+	n.countOwned()
+	n.log.Info("partition_acquired", "partition", p, "token", o.token)
+	go func() {
+		o.result = o.run()
+		n.over <- o
+	}()
+	return true
+}
+
+// ended notes that an owner's run is over, and takes its partition anew at once
+// when only its memory was void.
+func (n *Node) ended(ctx context.Context, o *owner) {
+	delete(n.owners, o.p)
+	n.countOwned()
+	if o.result == nil {
+		n.log.Info("partition_released", "partition", o.p)
+		return
+	}
+	n.log.Warn("partition_lost", "partition", o.p, "error", o.result)
+	if errors.Is(o.result, errVoid) {
+		// Whether anything was lost is not known yet: look before posting.
+		n.suspect[o.p].Store(time.Now().Add(suspectFor).UnixMilli())
+		n.lost[o.p] = o.token
+		n.acquire(ctx, o.p)
+	}
+}
+
+func (n *Node) handBackAll() {
+	for _, o := range n.owners {
+		o.leave(n.opt.StopGrace)
+	}
+	for len(n.owners) > 0 {
+		o := <-n.over
+		delete(n.owners, o.p)
+		if o.result != nil {
+			n.log.Warn("partition_lost", "partition", o.p, "error", o.result)
+		}
+	}
+	n.countOwned()
+}
+
+func (n *Node) countOwned() {
+	n.owned.Store(int64(len(n.owners)))
+	if n.opt.Hooks.Owned != nil {
+		n.opt.Hooks.Owned(len(n.owners))
+	}
+}
+
+// Ready says why this node is not taking part, or nil when it is.
+func (n *Node) Ready() error {
+	since := time.Since(time.Unix(0, n.beat.Load()))
+	switch {
+	case n.beat.Load() == 0:
+		return errors.New("no heartbeat was answered by Redis yet")
+	case since > n.opt.Lease:
+		return fmt.Errorf("the last heartbeat that Redis answered is %s old (lease %s)", since.Round(time.Millisecond), n.opt.Lease)
+	case n.owned.Load() == 0:
+		return errors.New("this node owns no partition yet")
+	}
+	return nil
+}
+
+// suspectFor is how long after a found loss posts are looked up before they are
+// made.
+const suspectFor = 5 * time.Minute
+
+// errVoid ends an owner whose memory may not agree with Redis any more.
+var errVoid = fmt.Errorf("the memory of the partition is void: %w", ErrLost)
+
+// sawCommit compares a commit number from Redis with the highest that was seen
+// before the call was sent, and reports whether Redis has lost writes.
+func (n *Node) sawCommit(ctx context.Context, p int, before, got int64) bool {
+	for {
+		now := n.commits[p].Load()
+		if got <= before {
+			// Whoever first sets the number back reports the loss.
+			if now < before {
+				return true
+			}
+			if n.commits[p].CompareAndSwap(now, got) {
+				break
+			}
+			continue
+		}
+		if got <= now || n.commits[p].CompareAndSwap(now, got) {
+			return false
+		}
+	}
+	lost := before - got + 1
+	n.log.Error("redis_lost_writes", "partition", p, "commits_lost", lost, "seen", before, "got", got,
+		"effect", "messages or replies of the last moments may be missing; posts are looked up before they are made")
+	if n.opt.Hooks.Lost != nil {
+		n.opt.Hooks.Lost(lost)
+	}
+	until := time.Now().Add(suspectFor).UnixMilli()
+	n.suspect[p].Store(until)
+	n.losses[p].Add(1)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), n.opt.CallTimeout)
+	defer cancel()
+	if err := n.opt.Client.HSet(ctx, n.keys.Lease(p), "suspect", until).Err(); err != nil {
+		n.log.Warn("mark_suspect_failed", "partition", p, "error", err)
+	}
+	return true
+}

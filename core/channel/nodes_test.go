@@ -1,0 +1,255 @@
+package channel
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"mimikit/core/chat"
+	"mimikit/core/store"
+	"mimikit/core/store/storetest"
+)
+
+// eventually waits up to 20 s for a condition that only another process' or
+// node's state can tell.
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(20 * time.Second)
+	for !ok() {
+		if time.Now().After(deadline) {
+			t.Fatalf("waited 20 s for %s", what)
+		}
+		wait := time.NewTimer(5 * time.Millisecond)
+		<-wait.C
+	}
+}
+
+func TestNodesShareFairly(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, s *store.Store) {
+		t.Parallel()
+		r := newRig(t, s)
+		a := r.node("a", nil)
+		eventually(t, "a to own everything", func() bool { return a.owned.Load() == 4 })
+		b := r.node("b", nil)
+		eventually(t, "two each", func() bool { return a.owned.Load() == 2 && b.owned.Load() == 2 })
+		if a.Ready() != nil || b.Ready() != nil {
+			t.Errorf("not ready: %v, %v", a.Ready(), b.Ready())
+		}
+		a.stop()
+		eventually(t, "b to own everything", func() bool { return b.owned.Load() == 4 })
+		if err := a.Ready(); err == nil {
+			t.Error("a node that stopped says it is ready")
+		}
+	})
+}
+
+func TestMovingPartitionsLosesAndDoublesNothing(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, s *store.Store) {
+		t.Parallel()
+		r := newRig(t, s)
+		a := r.node("a", nil)
+		var wg sync.WaitGroup
+		var mu sync.Mutex
+		var ids []string
+		for c := range 4 {
+			wg.Go(func() {
+				for i := range 100 {
+					id := r.ingest(a.Node, r.input(fmt.Sprintf("c%d", c), fmt.Sprint(i), fmt.Sprint(i))).InputID
+					mu.Lock()
+					ids = append(ids, id)
+					mu.Unlock()
+				}
+			})
+		}
+		for i := range 4 {
+			n := r.node(fmt.Sprintf("n%d", i), nil)
+			eventually(t, "the new node to own something", func() bool { return n.owned.Load() > 0 })
+			n.stop()
+		}
+		wg.Wait()
+		checkOrder(t, r.awaitAll(ids))
+		r.awaitEmpty(a.Node)
+	})
+}
+
+func TestCleanStopCostsNoAttempt(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, s *store.Store) {
+		t.Parallel()
+		r := newRig(t, s)
+		thinking := make(chan int, 10)
+		var first atomic.Bool
+		r.think = func(ctx context.Context, w *Work, d *chat.TellerDigest) (string, error) {
+			thinking <- w.Attempt
+			if !first.Swap(true) {
+				<-ctx.Done()
+				return "", context.Cause(ctx)
+			}
+			return "second", nil
+		}
+		a := r.node("a", func(o *Options) { o.StopGrace = 10 * time.Millisecond })
+		id := r.ingest(a.Node, r.input("c", "1", "x")).InputID
+		if n := <-thinking; n != 1 {
+			t.Errorf("first start is attempt %d", n)
+		}
+		a.stop()
+		b := r.node("b", nil)
+		if n := <-thinking; n != 1 {
+			t.Errorf("after a clean stop the start is attempt %d, want 1", n)
+		}
+		r.awaitAll([]string{id})
+		r.awaitEmpty(b.Node)
+	})
+}
+
+func TestLostWritesAreFoundAndCounted(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, s *store.Store) {
+		t.Parallel()
+		r := newRig(t, s)
+		var lost atomic.Int64
+		suspects := make(chan bool, 10)
+		r.post = func(_ context.Context, w *Work, _ *chat.Reply) error { suspects <- w.Suspect; return nil }
+		n := r.node("a", func(o *Options) { o.Hooks.Lost = func(c int64) { lost.Add(c) } })
+		r.awaitAll([]string{r.ingest(n.Node, r.input("c", "1", "1")).InputID})
+		if <-suspects {
+			t.Error("posts are suspect although nothing was lost")
+		}
+		r.awaitEmpty(n.Node)
+		// Redis comes back with an older state.
+		p := r.keys.Partition(key("c"))
+		if err := s.Client.DecrBy(t.Context(), r.keys.Commits(p), 10).Err(); err != nil {
+			t.Fatal(err)
+		}
+		r.awaitAll([]string{r.ingest(n.Node, r.input("c", "2", "2")).InputID})
+		if !<-suspects {
+			t.Error("after a loss posts are not suspect")
+		}
+		if got := lost.Load(); got < 5 || got > 10 {
+			t.Errorf("%d commits counted as lost, want about 10", got)
+		}
+	})
+}
+
+func TestStreamsGoneAreMadeAgain(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, s *store.Store) {
+		t.Parallel()
+		r := newRig(t, s)
+		n := r.node("a", nil)
+		r.awaitAll([]string{r.ingest(n.Node, r.input("c", "1", "1")).InputID})
+		for p := range r.keys.Partitions {
+			for _, road := range roads {
+				s.Client.Del(t.Context(), r.keys.Stream(p, road.name))
+			}
+		}
+		r.awaitAll([]string{r.ingest(n.Node, r.input("c", "2", "2")).InputID})
+		r.awaitEmpty(n.Node)
+	})
+}
+
+func TestPartitionsAreFixed(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, s *store.Store) {
+		t.Parallel()
+		r := newRig(t, s)
+		r.node("a", nil)
+		opt := r.options(s, "b")
+		opt.Keys.Partitions = 8
+		n, err := New(opt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := n.Prepare(t.Context()); err == nil || !strings.Contains(err.Error(), "set it to 4") {
+			t.Errorf("another number of partitions: %v", err)
+		}
+	})
+}
+
+// A conversation whose model call does not end holds itself and nothing else.
+func TestBusyConversationDelaysNoOther(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, s *store.Store) {
+		t.Parallel()
+		r := newRig(t, s)
+		r.keys.Partitions = 1 // all conversations are neighbours
+		busy, release := make(chan struct{}), make(chan struct{})
+		var once sync.Once
+		r.think = func(ctx context.Context, w *Work, d *chat.TellerDigest) (string, error) {
+			if w.Conversation == key("busy") {
+				once.Do(func() { close(busy) })
+				select {
+				case <-release:
+				case <-ctx.Done():
+					return "", context.Cause(ctx)
+				}
+			}
+			return d.Summary, nil
+		}
+		n := r.node("a", func(o *Options) { o.MaxWaiting = 20000 })
+		ids := []string{r.ingest(n.Node, r.input("busy", "0", "0")).InputID}
+		<-busy
+		var wg sync.WaitGroup
+		var mu sync.Mutex
+		for g := range 50 {
+			wg.Go(func() {
+				for i := range 40 {
+					id := r.ingest(n.Node, r.input("busy", fmt.Sprintf("%d-%d", g, i), "x")).InputID
+					mu.Lock()
+					ids = append(ids, id)
+					mu.Unlock()
+				}
+			})
+		}
+		wg.Wait()
+		var others []string
+		for c := range 20 {
+			others = append(others, r.ingest(n.Node, r.input(fmt.Sprintf("c%d", c), "1", "1")).InputID)
+		}
+		r.awaitAll(others)
+		close(release)
+		r.awaitAll(ids)
+		r.awaitEmpty(n.Node)
+	})
+}
+
+func TestNothingIsHeldForAnIdleConversation(t *testing.T) {
+	r := newRig(t, storetest.Mini(t))
+	var owners []*owner
+	var node *Node
+	r.made = func(n *Node) { node = n }
+	n := r.node("a", func(o *Options) {
+		o.Hooks.Owned = func(int) {
+			for _, o := range node.owners {
+				owners = append(owners, o)
+			}
+		}
+	})
+	var ids []string
+	for c := range 50 {
+		ids = append(ids, r.ingest(n.Node, r.input(fmt.Sprintf("c%d", c), "1", "1")).InputID)
+	}
+	r.awaitAll(ids)
+	r.awaitEmpty(n.Node)
+	n.stop()
+	for _, o := range owners {
+		if len(o.convs)+len(o.known)+len(o.timers) > 0 {
+			t.Errorf("partition %d holds %d conversations, %d entries, %d timers", o.p, len(o.convs), len(o.known), len(o.timers))
+		}
+	}
+}
+
+func TestOnCluster(t *testing.T) {
+	t.Parallel()
+	s := storetest.Cluster(t)
+	r := newRig(t, s)
+	r.keys.Partitions = 8
+	a, b := r.node("a", nil), r.node("b", nil)
+	var ids []string
+	for i := range 20 {
+		for c := range 8 {
+			ids = append(ids, r.ingest([]*Node{a.Node, b.Node}[i%2], r.input(fmt.Sprintf("c%d", c), fmt.Sprint(i), fmt.Sprint(i))).InputID)
+		}
+	}
+	checkOrder(t, r.awaitAll(ids))
+	r.awaitEmpty(a.Node)
+}

@@ -1,0 +1,316 @@
+package channel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"strconv"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// A run is one step under way.
+type run struct {
+	loop    *Loop
+	c       *conversation
+	work    *Work
+	stop    string // the stop number when it began
+	ctx     context.Context
+	cancel  context.CancelCauseFunc
+	started time.Time
+}
+
+func (o *owner) newRun(c *conversation, loop *Loop, take []*Entry) *run {
+	attempt := 0
+	for _, e := range take {
+		attempt = max(attempt, e.attempts)
+	}
+	r := &run{loop: loop, c: c, stop: c.stop, started: time.Now()}
+	r.ctx, r.cancel = context.WithCancelCause(o.ctx)
+	r.work = &Work{
+		Conversation: c.key, Partition: o.p, Entries: append([]*Entry(nil), take...),
+		Attempt: attempt + 1, Suspect: o.now().Before(o.suspect), Now: o.now(),
+	}
+	r.work.Mark = func(ctx context.Context, puts ...Put) error { return o.mark(ctx, r, puts) }
+	r.work.Field = o.field
+	c.running[loop.Lane] = r
+	return r
+}
+
+// begin counts the start of a step durably, and then starts it.
+func (o *owner) begin(r *run) error {
+	begun := true
+	for _, e := range r.work.Entries {
+		begun = begun && e.begun
+		e.begun = false
+	}
+	if begun {
+		// The commit that published the entries has counted this start.
+		r.work.Attempt = 1
+		for _, e := range r.work.Entries {
+			e.attempts = 1
+		}
+		o.start(r)
+		return nil
+	}
+	most := r.loop.MaxAttempts
+	if most == 0 {
+		most = 5
+	}
+	if r.work.Attempt > most {
+		o.giveUp(r, fmt.Sprintf("it was tried %d times without success", r.work.Attempt-1))
+		return nil
+	}
+	if err := o.makeWhole(r); err != nil {
+		return err
+	}
+	for _, e := range r.work.Entries {
+		e.attempts = r.work.Attempt
+	}
+	o.enqueue(&op{
+		conv: r.c.key, entries: r.work.Entries, puts: attemptPuts(r.work.Entries, r.work.Attempt),
+		done: func(a answer) {
+			switch {
+			case a.status == opDone && r.ctx.Err() == nil:
+				r.stop, r.c.stop = a.stop, a.stop
+				o.start(r)
+			case a.status == opDone:
+				o.takeBack(r)
+			case a.status == opRefused:
+				o.retry(r, a.err)
+			default:
+				o.drop(r, a)
+			}
+		},
+	})
+	return nil
+}
+
+func attemptPuts(entries []*Entry, n int) []Put {
+	value := ""
+	if n > 0 {
+		value = strconv.Itoa(n)
+	}
+	puts := make([]Put, len(entries))
+	for i, e := range entries {
+		puts[i] = Put{Attempts, string(e.Channel) + ":" + e.ID, value}
+	}
+	return puts
+}
+
+func (o *owner) enqueue(op *op) { o.ops = append(o.ops, op) }
+
+// start runs the step in a goroutine of its own.
+func (o *owner) start(r *run) {
+	o.n.steps.Go(func() {
+		effects, err := safely(r)
+		var letters []letter
+		if err == nil {
+			letters, err = o.letters(r, effects.Publish)
+		}
+		o.hand(func() { o.finish(r, effects, letters, err) })
+	})
+}
+
+// safely turns a panic of a step into an error, so that one conversation cannot
+// take the node down.
+func safely(r *run) (effects Effects, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("step %s panicked: %v\n%s", r.loop.Name, p, debug.Stack())
+		}
+	}()
+	return r.loop.Step(r.ctx, r.work)
+}
+
+func (o *owner) letters(r *run, publish []Publish) ([]letter, error) {
+	now := time.Now().Add(o.clockFor(r))
+	letters := make([]letter, 0, len(publish))
+	for _, p := range publish {
+		if roadNumber(p.To) == 0 || p.To == dead {
+			return nil, fmt.Errorf("step %s publishes to the unknown channel %q", r.loop.Name, p.To)
+		}
+		l, err := newLetter(p, r.c.key, r.work.Entries[0], now)
+		if err != nil {
+			return nil, err
+		}
+		if !o.reads(p.To) {
+			l.entry = nil
+		}
+		l.begun = l.entry != nil
+		letters = append(letters, l)
+	}
+	return letters, nil
+}
+
+// clockFor is Redis' time minus ours as it was when the run began; the owner's
+// own value belongs to its goroutine.
+func (o *owner) clockFor(r *run) time.Duration { return r.work.Now.Sub(r.started) }
+
+// finish commits what a step gave, or decides what its failure means.
+func (o *owner) finish(r *run, effects Effects, letters []letter, err error) {
+	var later *Later
+	var enough *GiveUp
+	switch {
+	case errors.Is(context.Cause(r.ctx), ErrStopped):
+		// Also when the step went on to its end: what was stopped is not said.
+		o.tell(r, "stopped")
+		o.takeBack(r)
+	case err == nil:
+		gate := ""
+		if r.loop.Lane == LaneTurn && !r.loop.Preempts {
+			gate = r.stop
+		}
+		o.commit(r, gate, effects, letters)
+	case errors.As(err, &later):
+		r.c.notBefore[r.loop.Lane] = o.now().Add(later.After)
+		o.takeBack(r)
+	case errors.As(err, &enough):
+		o.giveUp(r, enough.Why)
+	case r.ctx.Err() != nil:
+		// Cut off: by a person, by a stop, or because the partition is lost, in
+		// which case nothing that is enqueued here will be sent.
+		o.tell(r, "stopped")
+		o.takeBack(r)
+	default:
+		o.retry(r, err)
+	}
+}
+
+// commit enqueues the op that applies a step's effects and settles its entries,
+// unless the conversation's stop number is no longer gate ("" for any).
+func (o *owner) commit(r *run, gate string, effects Effects, letters []letter) {
+	o.enqueue(&op{
+		conv: r.c.key, stop: gate, settle: true, entries: r.work.Entries,
+		letters: letters, history: effects.History, puts: effects.Puts,
+		done: func(a answer) {
+			switch a.status {
+			case opDone:
+				o.tell(r, "ok")
+				r.c.stop = a.stop
+				o.settled(r, letters, a)
+			case opStopped:
+				// The request to stop stands in the stream. The lane is kept until it
+				// is read, or the step would begin again before it.
+				o.tell(r, "stopped")
+				o.stopped = append(o.stopped, r)
+				o.read = true
+			case opRefused:
+				o.retry(r, a.err)
+			default:
+				o.drop(r, a)
+			}
+		},
+	})
+}
+
+// settled takes the work out of memory and its letters in.
+func (o *owner) settled(r *run, letters []letter, a answer) {
+	o.end(r)
+	o.forget(r.c, r.work.Entries)
+	for i, l := range letters {
+		if l.entry == nil || i >= len(a.ids) {
+			continue
+		}
+		l.entry.ID, l.entry.begun = a.ids[i], l.begun
+		o.deliver(l.entry)
+	}
+}
+
+// drop forgets work whose entries were settled before. When the call was sent
+// more than once that was this very op, and what it published is found in the
+// pending list.
+func (o *owner) drop(r *run, a answer) {
+	if a.repeated {
+		o.reload = true
+		o.tell(r, "ok")
+	} else {
+		o.n.log.Error("entries_settled_by_others", "partition", o.p, "loop", r.loop.Name,
+			"conversation", r.c.key, "entry", r.work.Entries[0].ID)
+		o.reload = true
+	}
+	o.end(r)
+	o.forget(r.c, r.work.Entries)
+}
+
+// end frees the lane.
+func (o *owner) end(r *run) {
+	r.cancel(nil)
+	if r.c.running[r.loop.Lane] == r {
+		delete(r.c.running, r.loop.Lane)
+	}
+	o.touch(r.c)
+}
+
+// takeBack ends a run that does not count as an attempt.
+func (o *owner) takeBack(r *run) {
+	o.end(r)
+	for _, e := range r.work.Entries {
+		e.attempts = max(r.work.Attempt-1, 0)
+	}
+	o.enqueue(&op{
+		conv: r.c.key, entries: r.work.Entries, puts: attemptPuts(r.work.Entries, r.work.Attempt-1),
+		done: func(answer) {}, // a settled entry has no count to take back
+	})
+}
+
+// retry ends a failed run; it is tried again after 200 ms, doubling to 30 s.
+func (o *owner) retry(r *run, err error) {
+	o.tell(r, "retry")
+	o.n.log.Warn("step_failed", "loop", r.loop.Name, "partition", o.p, "conversation", r.c.key,
+		"attempt", r.work.Attempt, "entry", r.work.Entries[0].ID, "error", err)
+	o.end(r)
+	wait := min(200*time.Millisecond<<min(r.work.Attempt-1, 8), 30*time.Second)
+	r.c.notBefore[r.loop.Lane] = o.now().Add(wait/2 + time.Duration(o.n.opt.Rand()%uint64(wait/2+1)))
+}
+
+func (o *owner) tell(r *run, outcome string) {
+	if h := o.n.opt.Hooks.Step; h != nil {
+		h(r.loop.Name, outcome, time.Since(r.started))
+	}
+	if h := o.n.opt.Hooks.Hop; h != nil && outcome == "ok" {
+		h(r.loop.Name, o.now().Sub(r.work.Entries[0].accepted()))
+	}
+}
+
+// mark commits puts of a running step. It must not outlive the owner.
+func (o *owner) mark(ctx context.Context, r *run, puts []Put) error {
+	result := make(chan error, 1)
+	o.hand(func() {
+		o.enqueue(&op{
+			conv: r.c.key, entries: r.work.Entries, puts: puts, durable: true,
+			done: func(a answer) {
+				switch a.status {
+				case opDone:
+					result <- nil
+				case opRefused:
+					result <- fmt.Errorf("mark in %s: %w", r.c.key, a.err)
+				default:
+					result <- fmt.Errorf("mark in %s: its entries are settled: %w", r.c.key, ErrLost)
+				}
+			},
+		})
+	})
+	select {
+	case err := <-result:
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-o.ctx.Done():
+		return context.Cause(o.ctx)
+	}
+}
+
+// field reads one field of a table.
+func (o *owner) field(ctx context.Context, t Table, field string) (string, error) {
+	v, err := o.n.opt.Client.HGet(ctx, o.n.keys.Table(o.p, t), field).Result()
+	if errors.Is(err, redis.Nil) {
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("read field %q of %s: %w", field, o.n.keys.Table(o.p, t), err)
+	}
+	return v, nil
+}

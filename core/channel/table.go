@@ -1,0 +1,54 @@
+package channel
+
+import "mimikit/core/chat"
+
+// consumer is the one consumer of every group. Ownership is decided by the lease,
+// so a new owner finds everything pending under the same name.
+const consumer = "owner"
+
+// road is one channel: who reads it, and what it carries.
+type road struct {
+	name     Name
+	group    string
+	external bool // written by others than the owner, so it is waited on
+	decode   Decoder
+}
+
+// roads lists the channels in the order in which scripts number them from 1.
+// The dead letters, which nobody reads, stand behind them.
+var roads = []road{
+	{UserInput, "teller", true, DecodeJSON[chat.UserInput]},
+	{WorkerResult, "teller", true, DecodeJSON[chat.TaskResult]},
+	{ThinkerDecision, "teller", false, DecodeJSON[chat.ThinkerDecision]},
+	{TellerDigest, "thinker", false, DecodeJSON[chat.TellerDigest]},
+	{TellerReply, "deliver", false, DecodeJSON[chat.Reply]},
+	{SupervisorEvent, "supervisor", true, DecodeJSON[chat.TaskResult]},
+}
+
+// dead is the stream of dead letters as scripts number it.
+const dead Name = "dead"
+
+// roadNumber is a channel's number in the scripts, 0 when there is none.
+func roadNumber(n Name) int {
+	for i := range roads {
+		if roads[i].name == n {
+			return i + 1
+		}
+	}
+	if n == dead {
+		return len(roads) + 1
+	}
+	return 0
+}
+
+// tables lists the tables in the order in which scripts number them from 1.
+var tables = []Table{Attempts, PostTable, LastRun}
+
+func tableNumber(t Table) int {
+	for i, known := range tables {
+		if known == t {
+			return i + 1
+		}
+	}
+	return 0
+}
