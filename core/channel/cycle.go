@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -22,7 +23,7 @@ type op struct {
 	conv    string
 	stop    string   // the stop number it must not be older than; "" for any
 	settle  bool     // settle the entries, or only check them
-	entries []*Entry // never empty, or a repeat of the call would repeat the op
+	entries []*Entry // empty only where a repeat of the op does no harm
 	letters []letter
 	history []string
 	puts    []Put
@@ -328,6 +329,7 @@ func (o *owner) load() error {
 				}
 				e := readEntry(r.name, after, asFields(kv[1]), r.decode)
 				e.attempts = starts[string(r.name)+":"+after]
+				delete(starts, string(r.name)+":"+after)
 				o.deliver(e)
 			}
 			if len(got) < readPage {
@@ -335,9 +337,26 @@ func (o *owner) load() error {
 			}
 		}
 	}
+	o.dropStale(starts)
 	o.reload = false
 	o.read, o.readAll = true, true
 	return nil
+}
+
+// dropStale forgets the counts of entries that are gone, which only an entry
+// leaves that was deleted by others or lost by Redis.
+func (o *owner) dropStale(starts map[string]int) {
+	var puts []Put
+	for field := range starts {
+		if channel, _, _ := strings.Cut(field, ":"); o.reads(Name(channel)) {
+			puts = append(puts, Put{Attempts, field, ""})
+		}
+	}
+	for len(puts) > 0 {
+		n := min(len(puts), maxIDs)
+		o.enqueue(&op{puts: puts[:n], done: func(answer) {}})
+		puts = puts[n:]
+	}
 }
 
 // page reads one page of the pending list of a channel.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"sync"
 	"testing"
@@ -152,7 +153,7 @@ func (r *rig) loops() []Loop {
 				if err != nil {
 					return Effects{}, err
 				}
-				if done == "" {
+				if done == "" || !r.find(reply.ID) {
 					if err := w.Mark(ctx, Put{PostTable, reply.ID, "posting"}); err != nil {
 						return Effects{}, err
 					}
@@ -175,6 +176,13 @@ func (r *rig) loops() []Loop {
 	}
 }
 
+// find looks a reply up among those posted, as a platform's look-up would.
+func (r *rig) find(id string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.ContainsFunc(r.posted, func(p chat.Reply) bool { return p.ID == id })
+}
+
 // A liveNode is a node that runs, and how to end it.
 type liveNode struct {
 	*Node
@@ -187,7 +195,7 @@ func (r *rig) options(s *store.Store, id string) Options {
 		Client: s.Client, Blocking: s.Blocking, Keys: r.keys, NodeID: id, Loops: r.loops(),
 		Lease: 400 * time.Millisecond, Poll: 100 * time.Millisecond, RebalanceEvery: 20 * time.Millisecond,
 		StopGrace: time.Second, CallTimeout: 2 * time.Second, Generation: s.Generation,
-		Logger: slog.New(slog.NewTextHandler(testWriter{r.t}, &slog.HandlerOptions{Level: slog.LevelError})),
+		Logger: slog.New(slog.NewTextHandler(testWriter{r.t}, &slog.HandlerOptions{Level: logLevel()})),
 	}
 }
 
@@ -390,4 +398,12 @@ type sentLate struct{}
 
 func xadd(stream string, fields ...string) *redis.XAddArgs {
 	return &redis.XAddArgs{Stream: stream, Values: fields}
+}
+
+// logLevel shows warnings too when TEST_LOG is set.
+func logLevel() slog.Level {
+	if os.Getenv("TEST_LOG") != "" {
+		return slog.LevelInfo
+	}
+	return slog.LevelError
 }
