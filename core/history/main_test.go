@@ -1,0 +1,9 @@
+package history
+
+import (
+	"testing"
+
+	"mimikit/core/store/storetest"
+)
+
+func TestMain(m *testing.M) { storetest.Main(m) }
