@@ -66,6 +66,7 @@ type Work struct {
 	Partition    int
 	Entries      []*Entry // in order of acceptance, channel by channel as the loop's Ready took them
 	Attempt      int      // 1 on the first start of this step with these entries
+	Fresh        bool     // the step was certainly never started before with these entries
 	Suspect      bool     // Redis has lately lost writes: look before any effect outside that cannot be undone
 	Now          time.Time
 
@@ -191,7 +192,8 @@ func (l *Later) Error() string { return fmt.Sprintf("%s; again in %s", l.Why, l.
 
 // GiveUp is returned by a step that no further attempt can help.
 type GiveUp struct {
-	Why string
+	Why   string
+	Quiet bool // nobody can be told: Failed is not called
 }
 
 // Error says why.

@@ -106,7 +106,7 @@ func (o *owner) examine(c *conversation) error {
 				o.lookAgain(c, early)
 			} else if c.running[lane] == nil {
 				loop := o.loopOf(bad.Channel)
-				o.giveUp(o.newRun(c, loop, []*Entry{bad}), "it cannot be read: "+bad.bad.Error())
+				o.giveUp(o.newRun(c, loop, []*Entry{bad}), "it cannot be read: "+bad.bad.Error(), false)
 			}
 			continue
 		}

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// giveUp moves the work's entries to the dead letters and tells whoever asked,
-// in one op.
-func (o *owner) giveUp(r *run, reason string) {
+// giveUp moves the work's entries to the dead letters and, unless that is of no
+// use, tells whoever asked, in one op.
+func (o *owner) giveUp(r *run, reason string, quiet bool) {
 	o.tell(r, "dead")
 	o.n.log.Error("step_given_up", "loop", r.loop.Name, "partition", o.p, "conversation", r.c.key,
 		"entry", r.work.Entries[0].ID, "attempts", r.work.Attempt-1, "reason", reason)
@@ -20,7 +20,7 @@ func (o *owner) giveUp(r *run, reason string) {
 			return
 		}
 		var effects Effects
-		if r.loop.Failed != nil && r.c.key != "" {
+		if r.loop.Failed != nil && r.c.key != "" && !quiet {
 			effects = r.loop.Failed(r.work, reason)
 		}
 		letters, err := o.letters(r, effects.Publish)

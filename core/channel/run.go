@@ -48,7 +48,7 @@ func (o *owner) begin(r *run) error {
 	}
 	if begun {
 		// The commit that published the entries has counted this start.
-		r.work.Attempt = 1
+		r.work.Attempt, r.work.Fresh = 1, true
 		for _, e := range r.work.Entries {
 			e.attempts = 1
 		}
@@ -60,7 +60,7 @@ func (o *owner) begin(r *run) error {
 		most = 5
 	}
 	if r.work.Attempt > most {
-		o.giveUp(r, fmt.Sprintf("it was tried %d times without success", r.work.Attempt-1))
+		o.giveUp(r, fmt.Sprintf("it was tried %d times without success", r.work.Attempt-1), false)
 		return nil
 	}
 	if err := o.makeWhole(r); err != nil {
@@ -168,7 +168,7 @@ func (o *owner) finish(r *run, effects Effects, letters []letter, err error) {
 		r.c.notBefore[r.loop.Lane] = o.now().Add(later.After)
 		o.takeBack(r)
 	case errors.As(err, &enough):
-		o.giveUp(r, enough.Why)
+		o.giveUp(r, enough.Why, enough.Quiet)
 	case r.ctx.Err() != nil:
 		// Cut off: by a person, by a stop, or because the partition is lost, in
 		// which case nothing that is enqueued here will be sent.
