@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
 )
 
@@ -17,13 +16,15 @@ const (
 	opRefused = 3 // Redis refuses the op whenever it is tried: nothing was changed
 )
 
-// An op is one atomic change of a partition, judged alone within a cycle: it is
-// applied when all its entries are unsettled and its stop number still holds.
+// An op is one atomic change of a partition, judged alone within a cycle: one
+// that settles is applied when all its entries are unsettled and its stop number
+// still holds. One that does not settle only puts, which does no harm when it is
+// repeated.
 type op struct {
 	conv    string
-	stop    string   // the stop number it must not be older than; "" for any
-	settle  bool     // settle the entries, or only check them
-	entries []*Entry // empty only where a repeat of the op does no harm
+	stop    string // the stop number it must not be older than; "" for any
+	settle  bool
+	entries []*Entry
 	letters []letter
 	history []string
 	puts    []Put
@@ -143,8 +144,8 @@ func (o *owner) send(ops []*op, renew bool) error {
 			return err
 		}
 	}
-	if len(got) < 6 {
-		return fmt.Errorf("partition %d: the cycle script answered %d parts, want 6: %w", o.p, len(got), errVoid)
+	if len(got) < 5 {
+		return fmt.Errorf("partition %d: the cycle script answered %d parts: %w", o.p, len(got), errVoid)
 	}
 	if o.n.opt.Generation() != o.generation {
 		return fmt.Errorf("partition %d: another Redis process answers: %w", o.p, errVoid)
@@ -156,20 +157,27 @@ func (o *owner) send(ops []*op, renew bool) error {
 	if renew {
 		o.renewAt = o.now().Add(o.n.opt.Lease / 3)
 	}
-	o.ops = o.ops[min(len(ops), len(o.ops)):]
+	if asString(got[0]) == "no" {
+		return o.takeOut(ops, asList(got[3]), asList(got[4]), repeated)
+	}
+	if len(got) < 7 {
+		return fmt.Errorf("partition %d: the cycle script answered %d parts, want 7: %w", o.p, len(got), errVoid)
+	}
+	o.ops = o.ops[len(ops):]
 	if h := o.n.opt.Hooks.Commit; h != nil && len(ops) > 0 {
 		h(len(ops), time.Since(start))
 	}
-	for i, a := range asList(got[3]) {
-		list := asList(a)
-		if i >= len(ops) || len(list) < 2 {
-			return fmt.Errorf("partition %d: op answer %v: %w", o.p, a, errVoid)
+	ids, stops := asList(got[3]), asList(got[6])
+	for i, op := range ops {
+		a := answer{status: opDone, repeated: repeated}
+		if i < len(stops) {
+			a.stop = asString(stops[i])
 		}
-		ans := answer{status: int(asInt(list[0])), stop: asString(list[1]), repeated: repeated}
-		for _, id := range list[2:] {
-			ans.ids = append(ans.ids, asString(id))
+		for range min(len(op.letters), len(ids)) {
+			a.ids = append(a.ids, asString(ids[0]))
+			ids = ids[1:]
 		}
-		ops[i].done(ans)
+		op.done(a)
 	}
 	arrived := false
 	for _, s := range asList(got[4]) {
@@ -191,6 +199,50 @@ func (o *owner) send(ops []*op, renew bool) error {
 	o.stopped = o.stopped[len(waiting):]
 	o.read = arrived || asInt(got[5]) == 1 || len(o.stopped) > 0
 	o.readAll = o.readAll && asInt(got[5]) == 1
+	return nil
+}
+
+// takeOut answers the ops that do not hold; the rest of the batch, which was not
+// applied because of them, stays to be sent again.
+func (o *owner) takeOut(ops []*op, pending, stops []any, repeated bool) error {
+	unsettled := map[string]bool{}
+	for i, list := range pending {
+		if i >= len(roads) {
+			break
+		}
+		for _, id := range asList(list) {
+			unsettled[string(roads[i].name)+":"+asString(id)] = true
+		}
+	}
+	rest := o.ops[len(ops):]
+	var hold, out []*op
+	var answers []answer
+	for i, op := range ops {
+		a := answer{status: opDone, repeated: repeated}
+		if i < len(stops) {
+			a.stop = asString(stops[i])
+		}
+		if op.stop != "" && op.stop != a.stop {
+			a.status = opStopped
+		}
+		for _, e := range op.entries {
+			if op.settle && !unsettled[string(e.Channel)+":"+e.ID] {
+				a.status = opSettled
+			}
+		}
+		if a.status == opDone {
+			hold = append(hold, op)
+		} else {
+			out, answers = append(out, op), append(answers, a)
+		}
+	}
+	if len(out) == 0 {
+		return fmt.Errorf("partition %d: the cycle script refused a batch in which every op holds: %w", o.p, errVoid)
+	}
+	o.ops = append(hold, rest...)
+	for i, op := range out {
+		op.done(answers[i])
+	}
 	return nil
 }
 
@@ -238,168 +290,5 @@ func (o *owner) pause(try int, err error) error {
 		return nil
 	case <-o.ctx.Done():
 		return fmt.Errorf("partition %d: %w", o.p, context.Cause(o.ctx))
-	}
-}
-
-// call spells the keys and arguments of the cycle script.
-func (o *owner) call(ops []*op, renew bool) ([]string, []any) {
-	k, p := o.n.keys, o.p
-	keys := append(make([]string, 0, 20+len(ops)), o.keys...)
-	ttl := "0"
-	if renew {
-		ttl = strconv.FormatInt(o.n.opt.Lease.Milliseconds(), 10)
-	}
-	args := make([]any, 0, 40+len(ops)*24)
-	args = append(args, o.token, "", ttl, len(roads)+1, len(tables), o.n.opt.HistoryCap)
-	for _, r := range roads {
-		read := "0"
-		if o.reads(r.name) && (o.readAll || (o.read && r.external)) {
-			read = "1"
-		}
-		args = append(args, string(r.name), r.group, read)
-	}
-	args = append(args, string(dead), "", "0", readPage, len(ops))
-	for _, op := range ops {
-		history := 0
-		if len(op.history) > 0 {
-			keys = append(keys, k.of(p, "h:"+op.conv))
-			history = len(keys)
-		}
-		settle := "0"
-		if op.settle {
-			settle = "1"
-		}
-		args = append(args, op.conv, history, op.stop, settle, len(op.entries))
-		for _, e := range op.entries {
-			args = append(args, roadNumber(e.Channel), e.ID)
-		}
-		args = append(args, len(op.letters))
-		for _, l := range op.letters {
-			begun := "0"
-			if l.begun {
-				begun = "1"
-			}
-			args = append(args, roadNumber(l.to), begun, len(l.fields))
-			for _, f := range l.fields {
-				args = append(args, f)
-			}
-		}
-		args = append(args, len(op.history))
-		for _, h := range op.history {
-			args = append(args, h)
-		}
-		args = append(args, len(op.puts))
-		for _, put := range op.puts {
-			args = append(args, tableNumber(put.Table), put.Field, put.Value)
-		}
-	}
-	return keys, args
-}
-
-// load reads everything that is delivered and unsettled, page by page, and takes
-// into memory what is not there yet. It makes a new owner's memory whole, and
-// heals one that missed an answer.
-func (o *owner) load() error {
-	starts, err := o.starts()
-	if err != nil {
-		return err
-	}
-	for i, r := range roads {
-		if !o.reads(r.name) {
-			continue
-		}
-		after := "0"
-		for {
-			got, err := o.page(r, o.n.keys.Stream(o.p, r.name), after)
-			if err != nil {
-				return err
-			}
-			for _, e := range got {
-				kv := asList(e)
-				if len(kv) != 2 {
-					continue
-				}
-				after = asString(kv[0])
-				if kv[1] == nil {
-					// Somebody deleted the entry behind our back: there is
-					// nothing left to work on, only the group's memory of it.
-					o.n.log.Error("entry_deleted_by_others", "channel", r.name, "partition", o.p, "entry", after)
-					_ = o.n.opt.Client.XAck(o.ctx, o.keys[5+i], r.group, after).Err()
-					continue
-				}
-				e := readEntry(r.name, after, asFields(kv[1]), r.decode)
-				e.attempts = starts[string(r.name)+":"+after]
-				delete(starts, string(r.name)+":"+after)
-				o.deliver(e)
-			}
-			if len(got) < readPage {
-				break
-			}
-		}
-	}
-	o.dropStale(starts)
-	o.reload = false
-	o.read, o.readAll = true, true
-	return nil
-}
-
-// dropStale forgets the counts of entries that are gone, which only an entry
-// leaves that was deleted by others or lost by Redis.
-func (o *owner) dropStale(starts map[string]int) {
-	var puts []Put
-	for field := range starts {
-		if channel, _, _ := strings.Cut(field, ":"); o.reads(Name(channel)) {
-			puts = append(puts, Put{Attempts, field, ""})
-		}
-	}
-	for len(puts) > 0 {
-		n := min(len(puts), maxIDs)
-		o.enqueue(&op{puts: puts[:n], done: func(answer) {}})
-		puts = puts[n:]
-	}
-}
-
-// page reads one page of the pending list of a channel.
-func (o *owner) page(r road, stream, after string) ([]any, error) {
-	for try := 0; ; try++ {
-		before := o.n.commits[o.p].Load()
-		o.seq++
-		got, err := o.n.run(o.ctx, false, pendingScript, []string{o.keys[0], o.keys[1], stream},
-			o.token, o.seq, r.group, after, readPage)
-		if err == nil {
-			if o.n.sawCommit(o.ctx, o.p, before, asInt(got[1])) {
-				return nil, errVoid
-			}
-			o.setClock(asInt(got[2]))
-			return asList(got[3]), nil
-		}
-		if err := o.explain(err); err != nil {
-			return nil, err
-		}
-		if err := o.pause(try, err); err != nil {
-			return nil, err
-		}
-	}
-}
-
-// starts reads how often the steps of unsettled entries were started.
-func (o *owner) starts() (map[string]int, error) {
-	for try := 0; ; try++ {
-		ctx, cancel := context.WithTimeout(o.ctx, o.n.opt.CallTimeout)
-		got, err := o.n.opt.Client.HGetAll(ctx, o.n.keys.Table(o.p, Attempts)).Result()
-		cancel()
-		if err == nil {
-			starts := make(map[string]int, len(got))
-			for field, n := range got {
-				starts[field], _ = strconv.Atoi(n) // 0 when damaged: counted anew
-			}
-			return starts, nil
-		}
-		if err := o.explain(err); err != nil {
-			return nil, err
-		}
-		if err := o.pause(try, err); err != nil {
-			return nil, err
-		}
 	}
 }

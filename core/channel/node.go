@@ -21,6 +21,7 @@ type Options struct {
 	Blocking redis.UniversalClient // for blocking reads, one connection a partition
 	Keys     Keys
 	NodeID   string // unique among the nodes that live now
+	Mini     bool   // the Redis is a miniredis, which lacks options of XCLAIM
 	Loops    []Loop // the table of loops; may be empty for a node that only ingests
 
 	Lease          time.Duration // how long a silent owner keeps a partition (default 10 s)
@@ -303,6 +304,18 @@ func (n *Node) countOwned() {
 	if n.opt.Hooks.Owned != nil {
 		n.opt.Hooks.Owned(len(n.owners))
 	}
+}
+
+// Owned is how many partitions this node owns now.
+func (n *Node) Owned() int { return int(n.owned.Load()) }
+
+// lean is how the cycle script makes pending what it publishes: without reading
+// it back, where the Redis can do that.
+func (n *Node) lean() string {
+	if n.opt.Mini {
+		return "0"
+	}
+	return "1"
 }
 
 // Ready says why this node is not taking part, or nil when it is.

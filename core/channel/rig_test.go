@@ -194,7 +194,7 @@ func (r *rig) options(s *store.Store, id string) Options {
 	return Options{
 		Client: s.Client, Blocking: s.Blocking, Keys: r.keys, NodeID: id, Loops: r.loops(),
 		Lease: 400 * time.Millisecond, Poll: 100 * time.Millisecond, RebalanceEvery: 20 * time.Millisecond,
-		StopGrace: time.Second, CallTimeout: 2 * time.Second, Generation: s.Generation,
+		StopGrace: time.Second, CallTimeout: 2 * time.Second, Generation: s.Generation, Mini: s.Volatile(),
 		Logger: slog.New(slog.NewTextHandler(testWriter{r.t}, &slog.HandlerOptions{Level: logLevel()})),
 	}
 }

@@ -58,9 +58,10 @@ func (s *Store) Window(ctx context.Context, conversation string, l Limits) ([]ch
 		size   *redis.IntCmd
 		values *redis.StringSliceCmd
 	)
-	// One transaction, so that the positions of the lines are known: where a
-	// window starts depends on them.
-	_, err := s.client.TxPipelined(ctx, func(p redis.Pipeliner) error {
+	// Where a window starts depends on the positions of its lines. Nothing is
+	// appended between the two commands: only a turn of this conversation
+	// appends, and it is this turn that asks.
+	_, err := s.client.Pipelined(ctx, func(p redis.Pipeliner) error {
 		key := s.key(conversation)
 		size = p.LLen(ctx, key)
 		values = p.LRange(ctx, key, int64(-l.Max), -1)

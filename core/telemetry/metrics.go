@@ -65,7 +65,7 @@ func New() *Metrics {
 		commitSteps:   prometheus.NewHistogram(histogramOpts("commit_steps", "Steps gathered into one commit.", size)),
 		commitTime:    prometheus.NewHistogram(histogramOpts("commit_duration_seconds", "Time of one commit, as the node waits for it.", fast)),
 		stale:         prometheus.NewCounter(opts("stale_commits_total", "Steps refused because their partition had passed to another node or their entries were settled.")),
-		lost:          prometheus.NewCounter(opts("lost_commits_total", "Times Redis was found to have lost acknowledged writes.")),
+		lost:          prometheus.NewCounter(opts("lost_commits_total", "Acknowledged writes that Redis was found to have lost.")),
 		redisErrors:   counter("redis_errors_total", "Failed calls to Redis.", "operation"),
 		leases:        prometheus.NewGauge(prometheus.GaugeOpts(opts("leases_held", "Partitions this node holds."))),
 		takeovers:     prometheus.NewCounter(opts("takeovers_total", "Partitions taken over by this node.")),
@@ -141,10 +141,10 @@ func (m *Metrics) StaleCommit(steps int) {
 	}
 }
 
-// LostCommits counts one detection that Redis lost acknowledged writes.
-func (m *Metrics) LostCommits() {
+// LostCommits counts acknowledged writes that Redis was found to have lost.
+func (m *Metrics) LostCommits(n int64) {
 	if m != nil {
-		m.lost.Inc()
+		m.lost.Add(float64(n))
 	}
 }
 

@@ -17,7 +17,7 @@ func use(m *Metrics) {
 	m.Input("console", Accepted)
 	m.Commit(3, time.Millisecond)
 	m.StaleCommit(2)
-	m.LostCommits()
+	m.LostCommits(1)
 	m.RedisError("commit")
 	m.Leases(16)
 	m.Takeover()

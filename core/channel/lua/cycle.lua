@@ -1,190 +1,188 @@
--- cycle: everything an owner writes and reads of its partition, in one call.
+-- cycle: everything an owner writes and reads of its partition, in one call: a
+-- batch of ops, applied together when every one of them still holds, else not at
+-- all; the owner then takes out those that do not and sends the rest again. All
+-- lists are laid out by the owner so that they can be passed on as they stand.
 --
 -- KEYS[1] lease hash          KEYS[2] commit number      KEYS[3] stops hash
 -- KEYS[4] waiting hash        KEYS[5] active sorted set
--- KEYS[6..5+S] streams, the last of them the dead letters
--- KEYS[6+S..5+S+T] tables, the first of them the attempts
+-- KEYS[6..5+S] streams        KEYS[6+S..5+S+T] tables, the first of them the attempts
 -- the rest: history lists
 --
--- ARGV: token, seq, ttl ms (0: do not renew), S, T, history cap
---       S times: channel name, group ("" for none), read ("1": deliver what is new)
---       count of a read
---       number of ops, each: conversation, history key index (0: none),
---         stop number it must not be older than ("" for any), settle ("1") or only check ("0"),
---         n, n times: stream, id;
---         n, n times: stream, begun ("1"), m, m fields and values;
---         n, n history lines;
---         n, n times: table, field, value ("" removes)
+-- ARGV: token, seq, ttl ms (0: do not renew), S, T, history cap,
+--         "1" when XCLAIM knows FORCE with LASTID (miniredis does not), count of a read
+--       S times: channel name, group ("" for none), read ("1": deliver what is new),
+--         number of ids to settle, the ids
+--       ops, their conversations, their stop numbers ("" for any)
+--       entries to publish, each: stream, begun ("1"), m, m fields and values
+--       history lists, each: key index, m, m lines
+--       T times: m, m fields and values to set; m, m fields to remove
+--       m, m conversations, for each how many inputs are no longer waiting
+--       m, m scores and conversations that were active
 --
 -- Returns {"stale"} when the token is not the owner's, {"late"} when a newer
--- call of the same owner was served already; else
--- {"ok", commit number, now ms, {op answers}, {streams read}, more}
---   op answer: {status, stop number, ids published …}, status 1 done,
---   0 its entries are settled already, 2 stopped
+-- call of the same owner was served already,
+-- {"no", commit number, now ms, {unsettled ids …} for each stream, stop numbers} when an op
+-- does not hold: nothing was changed; else
+-- {"ok", commit number, now ms, {ids published …}, {streams read}, more, stop numbers}
 --   streams read: {stream, {{id, {field, value …}} …}}; entries published by this very
 --   call are delivered (pending) but not repeated. more is 1 when a read was full.
-local A, K = ARGV, KEYS
-local lease = redis.call('HMGET', K[1], 'token', 'seq')
+local A, K, call = ARGV, KEYS, redis.call
+local lease = call('HMGET', K[1], 'token', 'seq')
 if lease[1] ~= A[1] then return {'stale'} end
 if lease[2] and tonumber(lease[2]) >= tonumber(A[2]) then return {'late'} end
-local time = redis.call('TIME')
+local time = call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local commits = redis.call('INCR', K[2])
+local commits = call('INCR', K[2])
 if A[3] ~= '0' then
-  redis.call('HSET', K[1], 'seq', A[2], 'until', string.format('%.0f', now + A[3]))
+  call('HSET', K[1], 'seq', A[2], 'until', string.format('%.0f', now + A[3]))
 else
-  redis.call('HSET', K[1], 'seq', A[2])
+  call('HSET', K[1], 'seq', A[2])
 end
-local S, T, cap = tonumber(A[4]), tonumber(A[5]), tonumber(A[6])
-local at = 7
-local function take()
-  local v = A[at]
-  at = at + 1
-  return v
-end
-local names, groups, read = {}, {}, {}
+now = string.format('%.0f', now)
+local S, T, cap, lean, count = tonumber(A[4]), tonumber(A[5]), tonumber(A[6]), A[7] == '1', tonumber(A[8])
+
+-- Settling acknowledges and deletes, so an entry that was settled before is one
+-- that cannot be acknowledged again.
+local names, groups, read, first, settle, holds = {}, {}, {}, {}, {}, true
+local at = 9
 for s = 1, S do
-  names[s], groups[s], read[s] = take(), take(), take() == '1'
+  names[s], groups[s], read[s], settle[s] = A[at], A[at + 1], A[at + 2] == '1', tonumber(A[at + 3])
+  first[s] = at + 4
+  at = at + 4 + settle[s]
 end
-local count = tonumber(take())
-local attempts = 6 + S
-
--- Read the ops, and gather what must be looked up for all of them at once.
-local ops, ids, convs = {}, {}, {}
-for i = 1, tonumber(take()) do
-  local op = {conv = take(), history = tonumber(take()), stop = take(), settle = take() == '1'}
-  op.entries, op.publish, op.lines, op.puts = {}, {}, {}, {}
-  for e = 1, tonumber(take()) do
-    local s, id = tonumber(take()), take()
-    op.entries[e] = {s, id}
-    ids[s] = ids[s] or {}
-    ids[s][#ids[s] + 1] = id
+local ops, stops = tonumber(A[at]), {}
+if ops > 0 then
+  stops = call('HMGET', K[3], unpack(A, at + 1, at + ops))
+  local gate = at + ops
+  for i = 1, ops do
+    stops[i] = stops[i] or '0'
+    local g = A[gate + i]
+    if g ~= '' and g ~= stops[i] then holds = false end
   end
-  for n = 1, tonumber(take()) do
-    local p = {tonumber(take()), take() == '1'}
-    local m = tonumber(take())
-    for f = 1, m do p[2 + f] = A[at + f - 1] end
-    at = at + m
-    op.publish[n] = p
-  end
-  for n = 1, tonumber(take()) do op.lines[n] = take() end
-  for n = 1, tonumber(take()) do op.puts[n] = {tonumber(take()), take(), take()} end
-  ops[i] = op
-  convs[#convs + 1] = op.conv
+  at = gate + ops
 end
-
--- An entry is unsettled exactly when it is pending in its group.
-local pending = {}
-for s, list in pairs(ids) do
-  pending[s] = {}
-  list[#list + 1] = 'JUSTID'
-  for _, id in ipairs(redis.call('XCLAIM', K[5 + s], groups[s], 'owner', 0, unpack(list))) do
-    pending[s][id] = true
-  end
-end
-local stops = {}
-if #convs > 0 then stops = redis.call('HMGET', K[3], unpack(convs)) end
-
-local answers, settled, puts, waited, active, fresh = {}, {}, {}, {}, {}, {}
-local function put(table, field, value)
-  puts[table] = puts[table] or {}
-  puts[table][field] = value
-end
-for i, op in ipairs(ops) do
-  local stop = stops[i] or '0'
-  local status = 1
-  for _, e in ipairs(op.entries) do
-    if not pending[e[1]][e[2]] then status = 0 end
-  end
-  if status == 1 and op.stop ~= '' and op.stop ~= stop then status = 2 end
-  local answer = {status, stop}
-  if status == 1 then
-    for _, p in ipairs(op.publish) do
-      local s = p[1]
-      local id = redis.call('XADD', K[5 + s], '*', unpack(p, 3))
-      answer[#answer + 1] = id
-      if groups[s] ~= '' then
-        fresh[s] = fresh[s] or {}
-        fresh[s][id] = true
-        fresh[s].last = id
-      end
-      if p[2] then put(attempts, names[s] .. ':' .. id, '1') end
+if holds then
+  for s = 1, S do
+    if settle[s] > 0 and call('XACK', K[5 + s], groups[s], unpack(A, first[s], first[s] + settle[s] - 1)) < settle[s] then
+      holds = false
     end
-    if #op.lines > 0 then
-      local len = redis.call('RPUSH', K[op.history], unpack(op.lines))
-      if len > cap + 100 then redis.call('LTRIM', K[op.history], -cap, -1) end
-      active[op.conv] = true
-    end
-    for _, p in ipairs(op.puts) do put(attempts - 1 + p[1], p[2], p[3]) end
-    if op.settle then
-      for _, e in ipairs(op.entries) do
-        local s, id = e[1], e[2]
-        pending[s][id] = nil
-        settled[s] = settled[s] or {}
-        settled[s][#settled[s] + 1] = id
-        put(attempts, names[s] .. ':' .. id, '')
-        if names[s] == 'user-input' then waited[op.conv] = (waited[op.conv] or 0) + 1 end
+  end
+end
+if not holds then
+  -- Take back what was acknowledged: an entry that is still there was pending.
+  local unsettled = {}
+  for s = 1, S do
+    unsettled[s] = {}
+    for i = first[s], first[s] + settle[s] - 1 do
+      if #call('XRANGE', K[5 + s], A[i], A[i]) > 0 then
+        call('XCLAIM', K[5 + s], groups[s], 'owner', 0, A[i], 'FORCE', 'JUSTID')
+        unsettled[s][#unsettled[s] + 1] = A[i]
       end
     end
   end
-  answers[i] = answer
+  return {'no', commits, now, unsettled, stops}
 end
-for s, list in pairs(settled) do
-  redis.call('XACK', K[5 + s], groups[s], unpack(list))
-  redis.call('XDEL', K[5 + s], unpack(list))
+at = at + 1
+
+local out, more = {}, 0
+-- deliver delivers what is new in a stream; own says which ids the owner has in
+-- memory already.
+local function deliver(s, own)
+  local got = call('XREADGROUP', 'GROUP', groups[s], 'owner', 'COUNT', count, 'STREAMS', K[5 + s], '>')
+  local entries = got and got[1] and got[1][2] or {}
+  local others = {}
+  for _, e in ipairs(entries) do
+    if not (own and own[e[1]]) then others[#others + 1] = e end
+    if own and e[1] == own.last then own.done = true end
+  end
+  if #others > 0 then out[#out + 1] = {s, others} end
+  if #entries == count then more = 1 end
+  return #entries
 end
-for table, fields in pairs(puts) do
-  local set, del = {}, {}
-  for f, v in pairs(fields) do
-    if v == '' then
-      del[#del + 1] = f
-    else
-      set[#set + 1] = f
-      set[#set + 1] = v
+
+local published, fresh, begun = {}, {}, {}
+local n = tonumber(A[at])
+at = at + 1
+for i = 1, n do
+  local s, m = tonumber(A[at]), tonumber(A[at + 2])
+  local own = fresh[s]
+  if not own and groups[s] ~= '' then
+    own = {list = {}}
+    fresh[s] = own
+    if lean then
+      -- What others have put there stands before what this call publishes.
+      while deliver(s) == count do end
+      read[s] = false
     end
   end
-  if #set > 0 then redis.call('HSET', K[table], unpack(set)) end
-  if #del > 0 then redis.call('HDEL', K[table], unpack(del)) end
+  local id = call('XADD', K[5 + s], '*', unpack(A, at + 3, at + 2 + m))
+  published[i] = id
+  if own then
+    own.last = id
+    if lean then own.list[#own.list + 1] = id else own[id] = true end
+  end
+  if A[at + 1] == '1' then
+    begun[#begun + 1] = names[s] .. ':' .. id
+    begun[#begun + 1] = '1'
+  end
+  at = at + 3 + m
 end
-local less, order = {}, {}
-for conv in pairs(waited) do order[#order + 1] = conv end
-if #order > 0 then
+if #begun > 0 then call('HSET', K[6 + S], unpack(begun)) end
+
+n = tonumber(A[at])
+at = at + 1
+for _ = 1, n do
+  local key, m = K[tonumber(A[at])], tonumber(A[at + 1])
+  if call('RPUSH', key, unpack(A, at + 2, at + 1 + m)) > cap + 100 then call('LTRIM', key, -cap, -1) end
+  at = at + 2 + m
+end
+
+for s = 1, S do
+  if settle[s] > 0 then
+    call('XDEL', K[5 + s], unpack(A, first[s], first[s] + settle[s] - 1))
+  end
+end
+
+for t = 1, T do
+  n = tonumber(A[at])
+  if n > 0 then call('HSET', K[5 + S + t], unpack(A, at + 1, at + n)) end
+  at = at + n + 1
+  n = tonumber(A[at])
+  if n > 0 then call('HDEL', K[5 + S + t], unpack(A, at + 1, at + n)) end
+  at = at + n + 1
+end
+
+n = tonumber(A[at])
+if n > 0 then
   local set, del = {}, {}
-  for i, n in ipairs(redis.call('HMGET', K[4], unpack(order))) do
-    local left = tonumber(n or '0') - waited[order[i]]
+  for i, had in ipairs(call('HMGET', K[4], unpack(A, at + 1, at + n))) do
+    local left = tonumber(had or '0') - A[at + n + i]
     if left > 0 then
-      set[#set + 1] = order[i]
+      set[#set + 1] = A[at + i]
       set[#set + 1] = left
     else
-      del[#del + 1] = order[i]
+      del[#del + 1] = A[at + i]
     end
   end
-  if #set > 0 then redis.call('HSET', K[4], unpack(set)) end
-  if #del > 0 then redis.call('HDEL', K[4], unpack(del)) end
+  if #set > 0 then call('HSET', K[4], unpack(set)) end
+  if #del > 0 then call('HDEL', K[4], unpack(del)) end
 end
-for conv in pairs(active) do
-  less[#less + 1] = string.format('%.0f', now)
-  less[#less + 1] = conv
-end
-if #less > 0 then redis.call('ZADD', K[5], unpack(less)) end
+at = at + 2 * n + 1
+n = tonumber(A[at])
+if n > 0 then call('ZADD', K[5], unpack(A, at + 1, at + n)) end
 
 -- Deliver. What this call published must become pending now, so that the owner,
 -- who has it in memory, can settle it in its next call.
-local out, more = {}, 0
 for s = 1, S do
   local own = fresh[s]
-  if groups[s] ~= '' and (read[s] or own) then
+  if own and lean then
+    local claim = own.list
+    for _, word in ipairs({'FORCE', 'JUSTID', 'LASTID', own.last}) do claim[#claim + 1] = word end
+    call('XCLAIM', K[5 + s], groups[s], 'owner', 0, unpack(claim))
+  elseif groups[s] ~= '' and (read[s] or own) then
     repeat
-      local got = redis.call('XREADGROUP', 'GROUP', groups[s], 'owner', 'COUNT', count, 'STREAMS', K[5 + s], '>')
-      local entries = got and got[1] and got[1][2] or {}
-      local others = {}
-      for _, e in ipairs(entries) do
-        if not (own and own[e[1]]) then others[#others + 1] = e end
-        if own and e[1] == own.last then own.done = true end
-      end
-      if #others > 0 then out[#out + 1] = {s, others} end
-      if #entries == count then more = 1 end
-    until not own or own.done or #entries == 0
+      local got = deliver(s, own)
+    until not own or own.done or got == 0
   end
 end
-return {'ok', commits, string.format('%.0f', now), answers, out, more}
+return {'ok', commits, now, published, out, more, stops}

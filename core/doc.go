@@ -1,0 +1,61 @@
+// Package core is the part of Mimikit that knows no chat platform. It holds no
+// code of its own; this page is the tour, from the ground up.
+//
+// # The way of a message
+//
+// Someone says something on a platform. Its adapter hands the message to the
+// inbox, which stores it durably and once. From there it travels over channels,
+// which are Redis Streams, from loop to loop; each loop takes entries, does its
+// work, and commits what came of it, the settling of what it took included, in
+// one atomic script. So a crash anywhere may repeat a model call, never an
+// effect. At the end the outbox posts the reply and records that it did.
+//
+//	listener ▶ user-input ▶ teller ▶ teller-digest ▶ thinker ▶ thinker-decision ▶ teller ▶ teller-reply ▶ outbox
+//
+// # The ground
+//
+//   - [mimikit/core/chat] holds the nouns that every other package speaks:
+//     conversation, input, digest, decision, reply. It imports the standard
+//     library only, so that everything may import it.
+//   - [mimikit/core/llm] is the one door to language models: an interface of one
+//     method, an OpenAI-compatible endpoint and the offline demo model behind it.
+//   - [mimikit/core/telemetry] counts what happens and answers whether the
+//     process is well. Everything may count, so it knows nothing.
+//
+// # Where state lives
+//
+//   - [mimikit/core/store] finds, starts or adopts a Redis, and refuses one that
+//     would lose what it acknowledged.
+//   - [mimikit/core/channel] is the heart: partitioned streams with leases, fenced
+//     delivery and fenced commits, attempts and dead letters. Claiming, retrying
+//     and stopping have one home, so no loop has to get them right.
+//   - [mimikit/core/history] reads the lines of a conversation back and cuts the
+//     window that fits a prompt. They are written by the commit of the turn that
+//     they belong to.
+//   - [mimikit/core/feed] is a short stream for each terminal, so that a reply
+//     posted by any node reaches the terminal that waits for it.
+//
+// # The loops
+//
+//   - [mimikit/prompts] holds the words that models are given, as files that can
+//     be shadowed; there is no prompt text in Go code.
+//   - [mimikit/core/teller] hears and words: it gathers what was said into a
+//     digest, and turns a decision into a reply in the bot's voice.
+//   - [mimikit/core/thinker] decides: one digest in, one decision out.
+//
+// Both are functions from entries to effects. They know neither Redis nor each
+// other, so each can be tested as a table of cases.
+//
+// # The edges
+//
+//   - [mimikit/adapters] says what a platform must offer.
+//   - [mimikit/adapters/inbox] makes an input of a message, once for each message.
+//   - [mimikit/adapters/outbox] cuts a reply into parts, posts each effectively
+//     once, and says so when it cannot.
+//   - [mimikit/adapters/console] is the terminal.
+//   - [mimikit/config] reads what an operator may set. No other package knows it.
+//   - mimikit/cmd/mimikit puts the parts together: it translates settings into
+//     options, holds the table of loops, and runs them under one group.
+//
+// Who may import whom is a table in walls_test.go, and a test.
+package core
