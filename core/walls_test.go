@@ -38,6 +38,7 @@ var walls = map[string]struct {
 	"core/channel":          {[]string{"core/chat", "core/store", "core/telemetry"}, "the roads do not know who travels on them"},
 	"core/history":          {[]string{"core/chat"}, "history is lines, whoever reads them"},
 	"core/memory":           {[]string{"core/chat"}, "memory is notes, whoever reads them"},
+	"core/blob":             {nil, "a blob is text, whoever wrote it"},
 	"core/feed":             {[]string{"core/chat"}, "a feed is what a terminal follows"},
 	"core/action":           {[]string{"core/chat", "core/llm"}, "an action is described before it is done"},
 	"core/task":             {[]string{"core/chat", "core/channel", "core/telemetry"}, "a task outlives who runs it"},
@@ -70,7 +71,7 @@ var homes = []struct {
 	why     string
 }{
 	{"github.com/redis/go-redis", []string{
-		"core/channel…", "core/store…", "core/history…", "core/task…", "core/memory…", "core/feed…", "cmd/" + module + "…",
+		"core/channel…", "core/store…", "core/history…", "core/task…", "core/memory…", "core/feed…", "core/blob…", "cmd/" + module + "…",
 	}, "Redis is spoken where state lives and nowhere above"},
 	{"github.com/alicebob/miniredis", []string{"core/channel…", "core/store…", "core/feed…", "core/history…", "cmd/" + module + "…"}, "the store decides which Redis there is"},
 	{"github.com/slack-go/slack", []string{"adapters/slack…"}, "a platform's SDK never leaves its adapter"},

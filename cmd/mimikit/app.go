@@ -1,0 +1,272 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"mimikit/adapters"
+	"mimikit/adapters/console"
+	"mimikit/adapters/inbox"
+	"mimikit/adapters/outbox"
+	"mimikit/config"
+	"mimikit/core/blob"
+	"mimikit/core/channel"
+	"mimikit/core/chat"
+	"mimikit/core/feed"
+	"mimikit/core/history"
+	"mimikit/core/llm"
+	"mimikit/core/store"
+	"mimikit/core/telemetry"
+	"mimikit/core/teller"
+	"mimikit/core/thinker"
+	"mimikit/prompts"
+)
+
+// An App is one process' parts, put together from a Config.
+type App struct {
+	cfg     config.Config
+	log     *slog.Logger
+	store   *store.Store
+	keys    channel.Keys
+	node    *channel.Node
+	feed    *feed.Feed
+	inbox   *inbox.Inbox
+	metrics *telemetry.Metrics
+	model   string // which model answers, for people
+
+	lost     func(commits int64)          // told of writes that Redis lost; may be nil
+	posters  map[string]adapters.Poster   // :: platform -> its poster
+	feedback map[string]adapters.Feedback // :: platform -> what shows that the bot works
+}
+
+// openStore opens the Redis that cfg names. With join it is one that a node of
+// this machine runs already.
+func openStore(ctx context.Context, cfg config.Config, log *slog.Logger, join bool) (*store.Store, error) {
+	r := cfg.Redis
+	return store.Open(ctx, store.Options{
+		Mode: store.Mode(r.Mode), Addrs: r.Addrs, Username: r.Username, Password: r.Password.Reveal(),
+		MasterName: r.MasterName, DB: r.DB, TLS: r.TLS, Dir: cfg.DataDir,
+		Join: join && r.Mode == config.Embedded, Logger: log,
+		// Each partition of this node keeps one connection waiting for news.
+		BlockingPoolSize: cfg.Channel.Partitions + 8,
+	})
+}
+
+// newApp puts the parts together over an open store. model may be nil, which
+// leaves the node without loops: it can only accept and show. more are posters
+// of further platforms.
+func newApp(ctx context.Context, cfg config.Config, log *slog.Logger, st *store.Store, model *chosenModel, more map[string]adapters.Poster) (*App, error) {
+	a := &App{cfg: cfg, log: log, store: st, metrics: telemetry.New()}
+	a.keys = channel.Keys{Prefix: cfg.Redis.Prefix, Partitions: cfg.Channel.Partitions}
+	a.feed = feed.New(feed.Options{Client: st.Client, Blocking: st.Blocking, Key: a.keys.Feed})
+	terminal := console.NewPoster(a.feed)
+	a.posters = map[string]adapters.Poster{"console": terminal}
+	a.feedback = map[string]adapters.Feedback{"console": terminal}
+	maps.Copy(a.posters, more)
+	var loops []channel.Loop
+	if model != nil {
+		a.model = model.describe
+		var err error
+		if loops, err = a.loops(model); err != nil {
+			return nil, err
+		}
+	}
+	var err error
+	if a.node, err = channel.New(a.nodeOptions(loops)); err != nil {
+		return nil, err
+	}
+	if err := a.node.Prepare(ctx); err != nil {
+		return nil, err
+	}
+	a.inbox = inbox.New(inbox.Options{
+		Door: a.node, Blobs: blob.New(blob.Options{Client: st.Client, Key: a.keys.Blob}), Logger: log,
+		Seen: func(platform string, o inbox.Outcome) { a.metrics.Input(platform, telemetry.InputOutcome(o)) },
+	})
+	return a, nil
+}
+
+func (a *App) nodeOptions(loops []channel.Loop) channel.Options {
+	c := a.cfg.Channel
+	return channel.Options{
+		Client: a.store.Client, Blocking: a.store.Blocking, Keys: a.keys, NodeID: a.cfg.Node, Loops: loops,
+		Lease: c.Lease, Poll: a.cfg.Teller.Poll, RebalanceEvery: c.RebalanceEvery,
+		HandBackGrace: c.StopGrace, StopGrace: min(c.StopGrace, 3*time.Second), MaxWaiting: c.MaxWaiting,
+		WaitReplicas: a.cfg.Redis.Wait, Generation: a.store.Generation, Mini: a.store.Volatile(), Logger: a.log,
+		Hooks: channel.Hooks{
+			Step: func(loop, outcome string, took time.Duration) {
+				a.metrics.StepEnded(loop, stepOutcomes[outcome], took)
+				if outcome == "dead" {
+					a.metrics.DeadLetter(loop, loop)
+				}
+			},
+			Commit: a.metrics.Commit,
+			Hop:    a.metrics.Hop,
+			Lost: func(commits int64) {
+				a.metrics.LostCommits(commits)
+				if a.lost != nil {
+					a.lost(commits)
+				}
+			},
+			Stale:   func() { a.metrics.StaleCommit(1) },
+			Retried: func() { a.metrics.RedisError("retry") },
+			Owned:   a.metrics.Leases,
+		},
+	}
+}
+
+var stepOutcomes = map[string]telemetry.StepOutcome{
+	"ok": telemetry.StepDone, "stopped": telemetry.StepStopped, "retry": telemetry.StepFailed,
+	"dead": telemetry.StepDead, "lost": telemetry.StepLost,
+}
+
+// loops is the table that joins the loops. In a conversation the first of a lane
+// that has something to take goes first.
+func (a *App) loops(model *chosenModel) ([]channel.Loop, error) {
+	set, err := prompts.Open(a.cfg.Prompts.Dir)
+	if err != nil {
+		return nil, err
+	}
+	c := a.cfg
+	hist := history.New(a.store.Client, a.keys.History, a.log)
+	measured := &measuredModel{model: llm.Limit(model.Model, c.LLM.MaxConcurrent), metrics: a.metrics}
+	t := teller.New(teller.Options{
+		Model: measured, ModelName: model.name(c.LLM.Models.Teller), Prompts: set, History: hist, Logger: a.log, Bot: c.Name,
+		Digest: when(c.Teller.Digest), Format: when(c.Teller.Format),
+		Debounce: orNone(c.Teller.Debounce), MaxInputWait: c.Teller.MaxInputWait, MaxResultWait: orNone(c.Thinker.MaxResultWait),
+		Timeout: c.LLM.Timeout,
+		Window:  history.Limits{Min: c.Teller.HistoryMessages.Min, Max: c.Teller.HistoryMessages.Max, Tokens: c.Teller.HistoryTokens},
+	})
+	th := thinker.New(thinker.Options{
+		Model: measured, ModelName: model.name(c.LLM.Models.Thinker), FallbackName: c.LLM.Models.Fallback,
+		Prompts: set, History: hist, Logger: a.log, Bot: c.Name,
+		Final: c.Teller.Format == config.Auto, MinInterval: c.Thinker.MinInterval, Timeout: c.LLM.Timeout,
+		Window: history.Limits{Min: c.Thinker.HistoryMessages.Min, Max: c.Thinker.HistoryMessages.Max, Bytes: int(c.Thinker.HistoryBytes)},
+	})
+	out := outbox.New(outbox.Options{
+		Posters:     a.posters,
+		PostTimeout: c.Outbox.PostTimeout, LookupAfter: c.Outbox.LookupAfter,
+		MaxAttempts: c.Outbox.MaxAttempts, GiveUpAfter: c.Outbox.GiveUpAfter, Logger: a.log,
+		Posted: func(platform string, o outbox.Outcome, took time.Duration) {
+			a.metrics.Post(platform, telemetry.PostOutcome(o), took)
+		},
+		Looked: func(platform string, found bool, err error) {
+			a.metrics.Lookup(platform, lookupOutcome(found, err))
+		},
+	})
+	loops := []channel.Loop{
+		t.StopLoop(), t.FormatLoop(), a.showing("thinking", th.Loop()), t.DigestLoop(), out.Loop(),
+	}
+	for i := range loops {
+		if loops[i].Lane == channel.LaneTurn {
+			loops[i].MaxAttempts = c.Channel.MaxAttempts
+		}
+	}
+	return loops, nil
+}
+
+// showing makes a loop show on the platform that it works.
+func (a *App) showing(what string, l channel.Loop) channel.Loop {
+	step := l.Step
+	l.Step = func(ctx context.Context, w *channel.Work) (channel.Effects, error) {
+		if c, err := chat.ParseConversation(w.Conversation); err == nil && a.feedback[c.Platform] != nil {
+			short, cancel := context.WithTimeout(ctx, time.Second)
+			if err := a.feedback[c.Platform].Working(short, c, what); err != nil {
+				a.metrics.FeedbackError(c.Platform)
+			}
+			cancel()
+		}
+		return step(ctx, w)
+	}
+	return l
+}
+
+func when(m config.Mode) teller.When {
+	if m == config.Always {
+		return teller.Always
+	}
+	return teller.Auto
+}
+
+// orNone turns a configured 0, which means no wait, into what the loops take for
+// it; their own 0 means the default.
+func orNone(d time.Duration) time.Duration { return cmp.Or(d, -1) }
+
+func lookupOutcome(found bool, err error) telemetry.LookupOutcome {
+	switch {
+	case err != nil:
+		return telemetry.LookupFailed
+	case found:
+		return telemetry.Found
+	}
+	return telemetry.NotFound
+}
+
+// Run runs the node, the store's supervision and the health server until ctx
+// ends. The store outlives the node, which hands its partitions back first.
+func (a *App) Run(ctx context.Context, listen string) error {
+	storeCtx, stopStore := context.WithCancel(context.WithoutCancel(ctx))
+	storeOver := make(chan error, 1)
+	go func() { storeOver <- a.store.Run(storeCtx) }()
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return a.node.Run(ctx) })
+	if listen != "" {
+		if err := a.metrics.Watch(a.waiting); err != nil {
+			stopStore()
+			return errors.Join(err, <-storeOver)
+		}
+		g.Go(func() error {
+			return telemetry.Serve(ctx, listen, telemetry.Handler(a.metrics, a.node.Ready))
+		})
+	}
+	err := g.Wait()
+	stopStore()
+	return errors.Join(err, <-storeOver)
+}
+
+// waiting is what the metrics say of the channels.
+func (a *App) waiting(ctx context.Context) ([]telemetry.Waiting, error) {
+	s, err := a.node.Stats(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var out []telemetry.Waiting
+	for _, c := range s.Channels {
+		out = append(out, telemetry.Waiting{Channel: string(c.Channel), Group: c.Group, Entries: int(c.Entries), Oldest: c.Oldest})
+	}
+	return out, nil
+}
+
+// status is the short report that /status shows.
+func (a *App) status(ctx context.Context) (string, error) {
+	s, err := a.node.Stats(ctx)
+	if err != nil {
+		return "", err
+	}
+	var waiting, owned int64
+	var oldest time.Duration
+	for _, c := range s.Channels {
+		waiting += c.Entries
+		oldest = max(oldest, c.Oldest)
+	}
+	for _, p := range s.Partitions {
+		if p.Node != "" {
+			owned++
+		}
+	}
+	text := fmt.Sprintf("model    %s\nstore    %s\nnodes    %d, %d of %d partitions owned\nwaiting  %d", cmp.Or(a.model, "of the node that runs"),
+		a.store.Describe(), len(s.Nodes), owned, len(s.Partitions), waiting)
+	if waiting > 0 {
+		text += fmt.Sprintf(", the oldest for %s", oldest.Round(time.Millisecond))
+	}
+	if s.Dead > 0 {
+		text += fmt.Sprintf("\ndead     %d; see 'mimikit dead list'", s.Dead)
+	}
+	return text, nil
+}

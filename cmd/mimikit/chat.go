@@ -1,0 +1,151 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/charmbracelet/x/term"
+
+	"mimikit/adapters/console"
+	"mimikit/config"
+	"mimikit/core/store"
+)
+
+// chatCmd talks in the terminal.
+type chatCmd struct {
+	Once string        `placeholder:"TEXT" help:"Say this, print the answer, and exit."`
+	As   string        `placeholder:"NAME" help:"Your name in the conversation. Default: the name of your account."`
+	Talk string        `placeholder:"NAME" help:"Which conversation; you may have several. Default: your name."`
+	Wait time.Duration `default:"5m" help:"How long to wait for an answer to --once and to piped input."`
+}
+
+// Run talks until the person leaves. It runs a node of its own, or uses the one
+// that runs already on the same data directory.
+func (c *chatCmd) Run(ctx context.Context, std *streams, s *settings) error {
+	cfg, err := s.load()
+	if err != nil {
+		return err
+	}
+	log, closeLog, err := chatLogger(cfg)
+	if err != nil {
+		return err
+	}
+	defer closeLog()
+	st, err := openStore(ctx, cfg, log, false)
+	joined := errors.Is(err, store.ErrNodeRunning)
+	if joined {
+		st, err = openStore(ctx, cfg, log, true)
+	}
+	if err != nil {
+		return err
+	}
+	defer closeStore(st, log)
+	var model *chosenModel
+	if !joined {
+		if model, err = chooseModel(ctx, cfg); err != nil {
+			return err
+		}
+	}
+	app, err := newApp(ctx, cfg, log, st, model, nil)
+	if err != nil {
+		return err
+	}
+	terminal, err := console.New(console.Options{
+		Inbox: app.inbox, Feed: app.feed, User: c.As, Place: c.Talk, Wait: c.Wait, Status: app.statusMarkdown,
+		HistoryFile: filepath.Join(cfg.DataDir, "chat-history"), In: std.in, Out: std.out, Err: std.err, Environ: s.environ, Logger: log,
+	})
+	if err != nil {
+		return err
+	}
+	c.greet(std, app, joined)
+	return app.during(ctx, !joined, func(ctx context.Context) error {
+		if c.Once != "" {
+			return terminal.Once(ctx, c.Once)
+		}
+		return terminal.Run(ctx)
+	})
+}
+
+// greet tells a person at a terminal what they talk to.
+func (c *chatCmd) greet(std *streams, app *App, joined bool) {
+	for _, w := range app.store.Warnings {
+		fmt.Fprintf(std.err, "Warning: %s.\n", w)
+	}
+	out, ok := std.out.(*os.File)
+	if c.Once != "" || !ok || !term.IsTerminal(out.Fd()) || !term.IsTerminal(std.in.Fd()) {
+		return
+	}
+	who := app.model
+	if joined {
+		who = "the node that runs already"
+	}
+	fmt.Fprintf(out, "%s %s\n  answers  %s\n  state    %s\n  help     /help, or just ask; Ctrl-D leaves\n\n", app.cfg.Name, version, who, app.store.Describe())
+}
+
+// during runs f while the node runs. Without a node of its own only the store is
+// watched. The node's failure ends f, and f's end stops the node.
+func (a *App) during(ctx context.Context, node bool, f func(ctx context.Context) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	over := make(chan error, 1)
+	go func() {
+		var err error
+		if node {
+			err = a.Run(ctx, a.cfg.HTTP.Address(""))
+		} else {
+			err = a.store.Run(ctx)
+		}
+		if err != nil {
+			cancel(err)
+		}
+		over <- err
+	}()
+	err := f(ctx)
+	if errors.Is(err, context.Canceled) {
+		err = nil // asked to end, or the node's own error below
+	}
+	cancel(nil)
+	return errors.Join(err, <-over)
+}
+
+// chatLogger keeps the node's log out of the conversation: it goes to a file in
+// the data directory.
+func chatLogger(cfg config.Config) (*slog.Logger, func(), error) {
+	if err := os.MkdirAll(cfg.DataDir, 0o700); err != nil {
+		return nil, nil, fmt.Errorf("make the data directory: %w", err)
+	}
+	name := filepath.Join(cfg.DataDir, "chat.log")
+	f, err := os.OpenFile(name, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, nil, fmt.Errorf("open the log: %w", err)
+	}
+	// A full disk must not end the talk, so a failed write is let go.
+	log, err := newLogger(cfg, lossy{f})
+	if err != nil {
+		_ = f.Close()
+		return nil, nil, err
+	}
+	return log, func() { _ = f.Close() }, nil
+}
+
+// lossy is a writer whose failures nobody hears of.
+type lossy struct{ w io.Writer }
+
+func (l lossy) Write(p []byte) (int, error) {
+	_, _ = l.w.Write(p) // see chatLogger
+	return len(p), nil
+}
+
+// statusMarkdown is the status as /status shows it.
+func (a *App) statusMarkdown(ctx context.Context) (string, error) {
+	text, err := a.status(ctx)
+	if err != nil {
+		return "", err
+	}
+	return "```\n" + text + "\n```", nil
+}

@@ -1,0 +1,102 @@
+// Command mimikit is the whole program: a node, a terminal to talk to it, and
+// the tools to look after it.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+
+	"mimikit/config"
+)
+
+// version is set by the build.
+var version = "dev"
+
+// cli is what can be asked of the program. Each command is a type with a Run
+// method in a file of its own.
+type cli struct {
+	Config  string           `short:"c" placeholder:"FILE" help:"Settings, as YAML. Without it ${config_env} names the file, or the defaults hold. Every setting also has an environment variable; see 'mimikit config print'."`
+	Version kong.VersionFlag `help:"Print the version and exit."`
+
+	Chat      chatCmd      `cmd:"" default:"withargs" help:"Talk to the bot in this terminal (the default). Runs a node, or joins the one that runs."`
+	Serve     serveCmd     `cmd:"" help:"Run a node without a terminal."`
+	Streams   streamsCmd   `cmd:"" help:"Show the channels: what waits, what is pending, who owns which partition."`
+	Dead      deadCmd      `cmd:"" help:"List, replay or drop dead letters: what was given up."`
+	Settings  settingsCmd  `cmd:"" name:"config" help:"Check or print the settings."`
+	Bench     benchCmd     `cmd:"" help:"Measure the pipeline with an instant model."`
+	Chaos     chaosCmd     `cmd:"" help:"Kill, pause and cut off nodes and Redis, and check that nothing is lost or doubled."`
+	ChaosNode chaosNodeCmd `cmd:"" hidden:"" help:"A node of a chaos run."`
+}
+
+// streams are where a command reads and writes.
+type streams struct {
+	in       *os.File
+	out, err io.Writer
+}
+
+func main() {
+	os.Exit(run(os.Args[1:], os.Environ(), streams{os.Stdin, os.Stdout, os.Stderr}))
+}
+
+// run is main with what it needs given, and the exit code returned: 0 done,
+// 1 failed, 2 called wrongly.
+func run(args, environ []string, std streams) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	var c cli
+	exit := -1
+	parser, err := kong.New(&c,
+		kong.Name("mimikit"),
+		kong.Description("A self-hosted AI teammate. Nothing lost, nothing doubled, ordered per conversation, on any number of nodes."),
+		kong.Vars{"version": version, "config_env": config.EnvFile},
+		kong.Writers(std.out, std.err),
+		kong.Exit(func(code int) { exit = code }),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
+		kong.BindTo(ctx, (*context.Context)(nil)),
+	)
+	if err != nil {
+		fmt.Fprintln(std.err, "mimikit:", err)
+		return 2
+	}
+	k, err := parser.Parse(args)
+	if exit >= 0 {
+		return exit // --help or --version
+	}
+	if err != nil {
+		fmt.Fprintf(std.err, "mimikit: %v\nTry 'mimikit --help'.\n", err)
+		return 2
+	}
+	err = k.Run(&std, &settings{file: c.Config, environ: environ})
+	var code exitCode
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &code):
+		return int(code)
+	default:
+		fmt.Fprintf(std.err, "mimikit: %s\n", strings.ReplaceAll(err.Error(), "\n", "\n  "))
+		return 1
+	}
+}
+
+// exitCode ends the program with a code after a command that has said already
+// what was wrong.
+type exitCode int
+
+func (e exitCode) Error() string { return fmt.Sprintf("exit %d", int(e)) }
+
+// settings loads the configuration for the commands that need it.
+type settings struct {
+	file    string
+	environ []string
+}
+
+func (s *settings) load() (config.Config, error) { return config.Load(s.file, s.environ) }

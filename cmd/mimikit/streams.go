@@ -1,0 +1,81 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"mimikit/core/channel"
+)
+
+// streamsCmd shows the channels.
+type streamsCmd struct {
+	Partitions bool `short:"p" help:"Also list the partitions and who owns them."`
+}
+
+// Run prints the state of the channels as Redis tells it.
+func (c *streamsCmd) Run(ctx context.Context, std *streams, s *settings) error {
+	return withNode(ctx, s, func(n *channel.Node) error {
+		st, err := n.Stats(ctx)
+		if err != nil {
+			return err
+		}
+		t := newTable("CHANNEL", "READ BY", "ENTRIES", "PENDING", "OLDEST")
+		for _, ch := range st.Channels {
+			t.row(ch.Channel, ch.Group, ch.Entries, ch.Pending, age(ch.Oldest))
+		}
+		if err := t.print(std.out); err != nil {
+			return err
+		}
+		owned := 0
+		for _, p := range st.Partitions {
+			if p.Node != "" {
+				owned++
+			}
+		}
+		if _, err := fmt.Fprintf(std.out, "\n%d nodes, %d of %d partitions owned, %d dead letters\n",
+			len(st.Nodes), owned, len(st.Partitions), st.Dead); err != nil || !c.Partitions {
+			return err
+		}
+		p := newTable("\nPARTITION", "OWNER", "LEASE", "COMMITS", "ENTRIES", "WAITING CONVERSATIONS", "DEAD")
+		for _, x := range st.Partitions {
+			lease := "-"
+			if x.Node != "" {
+				lease = age(x.Expires) + " left"
+			}
+			p.row(x.Partition, x.Node, lease, x.Commits, x.Entries, x.Waiting, x.Dead)
+		}
+		return p.print(std.out)
+	})
+}
+
+func age(d time.Duration) string {
+	switch {
+	case d <= 0:
+		return "-"
+	case d < time.Minute:
+		return d.Round(time.Millisecond).String()
+	}
+	return d.Round(time.Second).String()
+}
+
+// withNode gives f a node that only looks: it joins an embedded Redis, or
+// connects to the one that is configured.
+func withNode(ctx context.Context, s *settings, f func(n *channel.Node) error) error {
+	cfg, err := s.load()
+	if err != nil {
+		return err
+	}
+	log := slog.New(slog.DiscardHandler)
+	st, err := openStore(ctx, cfg, log, true)
+	if err != nil {
+		return err
+	}
+	defer closeStore(st, log)
+	app, err := newApp(ctx, cfg, log, st, nil, nil)
+	if err != nil {
+		return err
+	}
+	return f(app.node)
+}
