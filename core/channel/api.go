@@ -35,7 +35,9 @@ type Entry struct {
 	Value        any // the decoded payload, by the channel's decoder; nil in Ready for an entry beyond the buffer's bounds
 
 	attempts int   // starts of a step with this entry, as counted in Redis
-	begun    bool  // the start was counted by the commit that published it
+	begun    bool  // the first start was counted ahead, when it was published or delivered
+	own      bool  // published by this owner, so no step was ever started with it before
+	stop     int64 // the conversation's stop number when it was accepted or published
 	bad      error // why the payload could not be decoded
 }
 

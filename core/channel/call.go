@@ -24,7 +24,7 @@ func (o *owner) call(ops []*op, renew bool) ([]string, []any) {
 	}
 	for i, r := range roads {
 		read := "0"
-		if o.reads(r.name) && (o.readAll || (o.read && r.external)) {
+		if o.reads(r.name) && (o.readAll || ((o.read || o.hot) && r.external)) {
 			read = "1"
 		}
 		args = append(args, string(r.name), r.group, read, len(settle[i]))

@@ -23,7 +23,6 @@ type conversation struct {
 	entries   int // in the buffer
 	whole     int // of them with their payload
 	bytes     int // of those payloads
-	stop      string
 	running   map[Lane]*run
 	notBefore map[Lane]time.Time // Redis time
 	dirty     bool

@@ -113,7 +113,7 @@ func (e *refusedError) Unwrap() error { return e.err }
 func (o *owner) send(ops []*op, renew bool) error {
 	keys, args := o.call(ops, renew)
 	waiting := o.stopped // for what this call reads
-	if !o.read && !o.readAll {
+	if !o.read && !o.readAll && !o.hot {
 		waiting = nil
 	}
 	durable := false
@@ -188,7 +188,9 @@ func (o *owner) send(ops []*op, renew bool) error {
 		r := roads[asInt(pair[0])-1]
 		for _, e := range asList(pair[1]) {
 			if kv := asList(e); len(kv) == 2 {
-				o.deliver(readEntry(r.name, asString(kv[0]), asFields(kv[1]), r.decode))
+				e := readEntry(r.name, asString(kv[0]), asFields(kv[1]), r.decode)
+				e.begun, e.attempts = true, 1
+				o.deliver(e)
 				arrived = arrived || r.external
 			}
 		}
@@ -197,7 +199,8 @@ func (o *owner) send(ops []*op, renew bool) error {
 		o.takeBack(r)
 	}
 	o.stopped = o.stopped[len(waiting):]
-	o.read = arrived || asInt(got[5]) == 1 || len(o.stopped) > 0
+	o.read = asInt(got[5]) == 1 || len(o.stopped) > 0
+	o.hot = arrived
 	o.readAll = o.readAll && asInt(got[5]) == 1
 	return nil
 }

@@ -41,6 +41,7 @@ type owner struct {
 	stopped []*run // refused for their stop number; taken back after the next read
 	read    bool   // channels written by others may have something new
 	readAll bool   // any channel may
+	hot     bool   // the last read brought something: calls made for other reasons read too, until the waiter is armed
 	reload  bool   // the pending list may hold more than memory
 
 	lastID  map[Name]string // :: external channel -> newest id seen
@@ -170,7 +171,7 @@ func (o *owner) loop() error {
 // idle waits until there is something to do.
 func (o *owner) idle(leaving bool, until time.Time) {
 	if !leaving && !o.waiting {
-		o.waiting = true
+		o.waiting, o.hot = true, false
 		o.arm <- o.news()
 	}
 	next := o.renewAt

@@ -23,15 +23,11 @@ type run struct {
 }
 
 func (o *owner) newRun(c *conversation, loop *Loop, take []*Entry) *run {
-	attempt := 0
-	for _, e := range take {
-		attempt = max(attempt, e.attempts)
-	}
-	r := &run{loop: loop, c: c, stop: c.stop, started: time.Now()}
+	r := &run{loop: loop, c: c, started: time.Now()}
 	r.ctx, r.cancel = context.WithCancelCause(o.ctx)
 	r.work = &Work{
 		Conversation: c.key, Partition: o.p, Entries: append([]*Entry(nil), take...),
-		Attempt: attempt + 1, Suspect: o.now().Before(o.suspect), Now: o.now(),
+		Attempt: 1, Suspect: o.now().Before(o.suspect), Now: o.now(),
 	}
 	r.work.Mark = func(ctx context.Context, puts ...Put) error { return o.mark(ctx, r, puts) }
 	r.work.Field = o.field
@@ -41,16 +37,32 @@ func (o *owner) newRun(c *conversation, loop *Loop, take []*Entry) *run {
 
 // begin counts the start of a step durably, and then starts it.
 func (o *owner) begin(r *run) error {
-	begun := true
+	begun, fresh := true, true
 	for _, e := range r.work.Entries {
-		begun = begun && e.begun
-		e.begun = false
+		begun, fresh = begun && e.begun, fresh && e.begun && e.own
+	}
+	for _, e := range r.work.Entries {
+		if e.begun {
+			e.begun, e.attempts = false, 0 // counted ahead, not started yet
+		}
+	}
+	r.work.Attempt = 1
+	for _, e := range r.work.Entries {
+		r.work.Attempt = max(r.work.Attempt, e.attempts+1)
 	}
 	if begun {
-		// The commit that published the entries has counted this start.
-		r.work.Attempt, r.work.Fresh = 1, true
+		// The call that published or delivered the entries has counted this start.
+		r.work.Fresh = fresh
 		for _, e := range r.work.Entries {
 			e.attempts = 1
+		}
+		newest := int64(0)
+		for _, e := range r.work.Entries {
+			newest = max(newest, e.stop)
+		}
+		r.stop = strconv.FormatInt(newest, 10)
+		if err := o.makeWhole(r); err != nil {
+			return err
 		}
 		o.start(r)
 		return nil
@@ -74,7 +86,7 @@ func (o *owner) begin(r *run) error {
 		done: func(a answer) {
 			switch {
 			case a.status == opDone && r.ctx.Err() == nil:
-				r.stop, r.c.stop = a.stop, a.stop
+				r.stop = a.stop
 				o.start(r)
 			case a.status == opDone:
 				o.takeBack(r)
@@ -189,7 +201,6 @@ func (o *owner) commit(r *run, gate string, effects Effects, letters []letter) {
 			switch a.status {
 			case opDone:
 				o.tell(r, "ok")
-				r.c.stop = a.stop
 				o.settled(r, letters, a)
 			case opStopped:
 				// The request to stop stands in the stream. The lane is kept until it
@@ -214,7 +225,8 @@ func (o *owner) settled(r *run, letters []letter, a answer) {
 		if l.entry == nil || i >= len(a.ids) {
 			continue
 		}
-		l.entry.ID, l.entry.begun = a.ids[i], l.begun
+		l.entry.ID, l.entry.begun, l.entry.own, l.entry.attempts = a.ids[i], l.begun, true, 1
+		l.entry.stop, _ = strconv.ParseInt(a.stop, 10, 64) // the script gives a number
 		o.deliver(l.entry)
 	}
 }

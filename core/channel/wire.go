@@ -23,6 +23,7 @@ const (
 	fieldTraceparent  = "tp"
 	fieldSchema       = "v"
 	fieldHops         = "hops" // stage=unix µs, semicolon-separated
+	fieldStop         = "stop" // the conversation's stop number when an input was accepted; the ingest script adds it
 	fieldData         = "data" // JSON
 )
 
@@ -102,6 +103,7 @@ func readEntry(from Name, id string, fields map[string]string, decode Decoder) *
 	if s := fields[fieldInputs]; s != "" {
 		e.InputIDs = strings.Split(s, ",")
 	}
+	e.stop, _ = strconv.ParseInt(fields[fieldStop], 10, 64) // 0 when it has none
 	data := fields[fieldData]
 	e.Size = len(data)
 	schema, err := strconv.Atoi(fields[fieldSchema])

@@ -24,7 +24,8 @@
 -- {"no", commit number, now ms, {unsettled ids …} for each stream, stop numbers} when an op
 -- does not hold: nothing was changed; else
 -- {"ok", commit number, now ms, {ids published …}, {streams read}, more, stop numbers}
---   streams read: {stream, {{id, {field, value …}} …}}; entries published by this very
+--   streams read: {stream, {{id, {field, value …}} …}}, each counted as started once;
+--   entries published by this very
 --   call are delivered (pending) but not repeated. more is 1 when a read was full.
 local A, K, call = ARGV, KEYS, redis.call
 local lease = call('HMGET', K[1], 'token', 'seq')
@@ -84,15 +85,20 @@ if not holds then
 end
 at = at + 1
 
-local out, more = {}, 0
+local out, more, begun = {}, 0, {}
 -- deliver delivers what is new in a stream; own says which ids the owner has in
--- memory already.
+-- memory already. The first start of a step with an entry is counted here, ahead:
+-- it mostly follows at once, and so costs no call of its own.
 local function deliver(s, own)
   local got = call('XREADGROUP', 'GROUP', groups[s], 'owner', 'COUNT', count, 'STREAMS', K[5 + s], '>')
   local entries = got and got[1] and got[1][2] or {}
   local others = {}
   for _, e in ipairs(entries) do
-    if not (own and own[e[1]]) then others[#others + 1] = e end
+    if not (own and own[e[1]]) then
+      others[#others + 1] = e
+      begun[#begun + 1] = names[s] .. ':' .. e[1]
+      begun[#begun + 1] = '1'
+    end
     if own and e[1] == own.last then own.done = true end
   end
   if #others > 0 then out[#out + 1] = {s, others} end
@@ -100,7 +106,7 @@ local function deliver(s, own)
   return #entries
 end
 
-local published, fresh, begun = {}, {}, {}
+local published, fresh = {}, {}
 local n = tonumber(A[at])
 at = at + 1
 for i = 1, n do
@@ -127,8 +133,6 @@ for i = 1, n do
   end
   at = at + 3 + m
 end
-if #begun > 0 then call('HSET', K[6 + S], unpack(begun)) end
-
 n = tonumber(A[at])
 at = at + 1
 for _ = 1, n do
@@ -185,4 +189,5 @@ for s = 1, S do
     until not own or own.done or got == 0
   end
 end
+if #begun > 0 then call('HSET', K[6 + S], unpack(begun)) end
 return {'ok', commits, now, published, out, more, stops}

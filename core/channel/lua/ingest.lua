@@ -6,13 +6,21 @@
 --       then for each input: seen key index, digest, conversation, stop ("1" raises the stop number),
 --       m, m fields and values
 -- Returns {commit number, status …}, status: stream id when new, "seen" or "full"
-local out, touched, at = {redis.call('INCR', KEYS[1])}, {}, 3
+-- Each entry is stamped with its conversation's stop number, so that what was said
+-- before a stop is told from what was said after it.
+local out, touched, convs, at = {redis.call('INCR', KEYS[1])}, {}, {}, 3
+while at <= #ARGV do
+  convs[#convs + 1] = ARGV[at + 2]
+  at = at + 5 + ARGV[at + 4]
+end
+local stops = {}
+for i, n in ipairs(redis.call('HMGET', KEYS[3], unpack(convs))) do stops[convs[i]] = n or '0' end
+at = 3
 while at <= #ARGV do
   local seen, digest, conv, stop = KEYS[tonumber(ARGV[at])], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3] == '1'
   local m = tonumber(ARGV[at + 4])
-  local fields = {}
-  for i = 1, m do fields[i] = ARGV[at + 4 + i] end
-  at = at + 5 + m
+  local first = at + 5
+  at = first + m
   if redis.call('HSETNX', seen, digest, '1') == 0 then
     out[#out + 1] = 'seen'
   elseif redis.call('HINCRBY', KEYS[2], conv, 1) > tonumber(ARGV[1]) and not stop then
@@ -21,8 +29,8 @@ while at <= #ARGV do
     out[#out + 1] = 'full'
   else
     touched[seen] = true
-    if stop then redis.call('HINCRBY', KEYS[3], conv, 1) end
-    out[#out + 1] = redis.call('XADD', KEYS[4], '*', unpack(fields))
+    out[#out + 1] = redis.call('XADD', KEYS[4], '*', 'stop', stops[conv], unpack(ARGV, first, at - 1))
+    if stop then stops[conv] = tostring(redis.call('HINCRBY', KEYS[3], conv, 1)) end
   end
 end
 -- Remembering is counted from the last message added to the hour, so a late
