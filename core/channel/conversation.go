@@ -98,7 +98,7 @@ func (o *owner) examine(c *conversation) error {
 		}
 		return nil
 	}
-	c.buffer.Now = o.now()
+	c.buffer.Now, c.buffer.LastRun = o.now(), o.runs[c.key]
 	for _, lane := range []Lane{LaneTurn, LaneDeliver} {
 		if bad := c.firstBad(o.n.opt.Loops, lane); bad != nil {
 			if early := c.notBefore[lane].Sub(c.buffer.Now); early > 0 {

@@ -92,11 +92,15 @@ func (o *owner) page(r road, stream, after string) ([]any, error) {
 	}
 }
 
-// starts reads how often the steps of unsettled entries were started.
+// starts reads how often the steps of unsettled entries were started, and when
+// the thinker last ran.
 func (o *owner) starts() (map[string]int, error) {
 	for try := 0; ; try++ {
 		ctx, cancel := context.WithTimeout(o.ctx, o.n.opt.CallTimeout)
 		got, err := o.n.opt.Client.HGetAll(ctx, o.n.keys.Table(o.p, Attempts)).Result()
+		if err == nil {
+			err = o.loadRuns(ctx)
+		}
 		cancel()
 		if err == nil {
 			starts := make(map[string]int, len(got))

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"mimikit/core/chat"
 	"mimikit/core/store"
 	"mimikit/core/store/storetest"
@@ -251,4 +253,74 @@ func TestOnCluster(t *testing.T) {
 	}
 	checkOrder(t, r.awaitAll(ids))
 	r.awaitEmpty(a.Node)
+}
+
+func TestIdleConversationsAreSwept(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, s *store.Store) {
+		t.Parallel()
+		r := newRig(t, s)
+		n := r.node("a", nil)
+		stop := r.input("old", "0", "stop")
+		stop.Value.Kind, stop.Stop = chat.KindStop, true
+		ids := []string{
+			r.ingest(n.Node, r.input("old", "1", "1")).InputID, r.ingest(n.Node, stop).InputID,
+			r.ingest(n.Node, r.input("old", "2", "2")).InputID, r.ingest(n.Node, r.input("new", "1", "1")).InputID,
+		}
+		r.awaitAll(ids)
+		r.awaitEmpty(n.Node)
+		n.stop()
+		for _, conv := range []string{"old", "new"} {
+			if s.Client.Exists(t.Context(), r.keys.History(key(conv))).Val() != 1 {
+				t.Fatalf("%s has no history", conv)
+			}
+		}
+		old := key("old")
+		p := r.keys.Partition(old)
+		s.Client.ZAdd(t.Context(), r.keys.Active(p), redis.Z{Score: float64(time.Now().Add(-31 * 24 * time.Hour).UnixMilli()), Member: old})
+		r.node("b", nil)
+		eventually(t, "the old conversation to be removed", func() bool {
+			return s.Client.Exists(t.Context(), r.keys.History(old)).Val() == 0
+		})
+		if s.Client.HExists(t.Context(), r.keys.Stops(p), old).Val() || s.Client.ZScore(t.Context(), r.keys.Active(p), old).Err() == nil {
+			t.Error("something of the old conversation is left")
+		}
+		if s.Client.Exists(t.Context(), r.keys.History(key("new"))).Val() != 1 {
+			t.Error("the new conversation was removed too")
+		}
+	})
+}
+
+// A pause between runs holds also for the node that takes over.
+func TestPauseBetweenRunsOutlivesTheOwner(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, s *store.Store) {
+		t.Parallel()
+		r := newRig(t, s)
+		var seen sync.Map
+		loops := r.loops()
+		for i := range loops {
+			if loops[i].Name == "think" {
+				ready, step := loops[i].Ready, loops[i].Step
+				loops[i].Ready = func(b *Buffer) ([]*Entry, time.Duration) {
+					if !b.LastRun.IsZero() {
+						seen.Store(b.Conversation, b.LastRun)
+					}
+					return ready(b)
+				}
+				loops[i].Step = func(ctx context.Context, w *Work) (Effects, error) {
+					e, err := step(ctx, w)
+					e.Puts = append(e.Puts, Put{LastRun, w.Conversation, fmt.Sprint(w.Now.UnixMilli())})
+					return e, err
+				}
+			}
+		}
+		a := r.node("a", func(o *Options) { o.Loops = loops })
+		r.awaitAll([]string{r.ingest(a.Node, r.input("c", "1", "1")).InputID})
+		r.awaitEmpty(a.Node)
+		a.stop()
+		b := r.node("b", func(o *Options) { o.Loops = loops })
+		r.awaitAll([]string{r.ingest(b.Node, r.input("c", "2", "2")).InputID})
+		if _, ok := seen.Load(key("c")); !ok {
+			t.Error("the new owner does not know when the thinker last ran")
+		}
+	})
 }

@@ -33,7 +33,10 @@ type owner struct {
 	renewAt time.Time     // Redis time
 	suspect time.Time     // posts are looked up until then
 
+	sweepAt time.Time // Redis time
+
 	convs   map[string]*conversation // :: key -> what it has waiting
+	runs    map[string]time.Time     // :: conversation -> when the thinker last ran there
 	known   map[string]bool          // :: channel:entry in memory
 	dirty   []*conversation          // to be examined
 	timers  timers
@@ -60,7 +63,7 @@ func newOwner(n *Node, p int, token string, nowMs int64) *owner {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	o := &owner{
 		n: n, p: p, token: token, generation: n.opt.Generation(), losses: n.losses[p].Load(), ctx: ctx, cancel: cancel,
-		convs: map[string]*conversation{}, known: map[string]bool{}, lastID: map[Name]string{},
+		convs: map[string]*conversation{}, runs: map[string]time.Time{}, known: map[string]bool{}, lastID: map[Name]string{},
 		arm: make(chan []string, 1), wake: make(chan struct{}, 1),
 	}
 	k := n.keys
@@ -159,6 +162,9 @@ func (o *owner) loop() error {
 			return nil
 		case o.now().After(o.renewAt):
 			o.readAll = !leaving
+			if !leaving && o.now().After(o.sweepAt) {
+				o.sweep()
+			}
 			if err := o.cycle(); err != nil {
 				return err
 			}

@@ -201,6 +201,11 @@ func (o *owner) commit(r *run, gate string, effects Effects, letters []letter) {
 			switch a.status {
 			case opDone:
 				o.tell(r, "ok")
+				for _, p := range effects.Puts {
+					if p.Table == LastRun {
+						o.noteRun(p.Field, p.Value)
+					}
+				}
 				o.settled(r, letters, a)
 			case opStopped:
 				// The request to stop stands in the stream. The lane is kept until it

@@ -28,6 +28,8 @@ var (
 	nodesSource string
 	//go:embed lua/replay.lua
 	replaySource string
+	//go:embed lua/sweep.lua
+	sweepSource string
 
 	cycleScript   = redis.NewScript(cycleSource)
 	pendingScript = redis.NewScript(pendingSource)
@@ -37,6 +39,7 @@ var (
 	publishScript = redis.NewScript(publishSource)
 	nodesScript   = redis.NewScript(nodesSource)
 	replayScript  = redis.NewScript(replaySource)
+	sweepScript   = redis.NewScript(sweepSource)
 )
 
 // Answers of fenced scripts that mean the caller must not go on.
