@@ -16,8 +16,8 @@ import (
 )
 
 // A Listener feeds what happens on a platform into an [Inbox] until its context
-// ends. It acknowledges an event to the platform only after Submit returned nil
-//.
+// ends. It acknowledges an event to the platform only after Submit returned
+// nil or a refusal.
 type Listener interface {
 	Run(ctx context.Context, inbox Inbox) error
 }

@@ -265,9 +265,9 @@ func TestOverrides(t *testing.T) {
 	})
 	t.Run("a directory that is linked, as a mounted one is", func(t *testing.T) {
 		t.Parallel()
-		dir, real := t.TempDir(), t.TempDir()
-		write(t, real, "agents/thinker/injection.md", "PIRATE {{.Inputs}}")
-		if err := os.Symlink(filepath.Join(real, "agents"), filepath.Join(dir, "agents")); err != nil {
+		dir, linked := t.TempDir(), t.TempDir()
+		write(t, linked, "agents/thinker/injection.md", "PIRATE {{.Inputs}}")
+		if err := os.Symlink(filepath.Join(linked, "agents"), filepath.Join(dir, "agents")); err != nil {
 			t.Fatal(err)
 		}
 		set, err := Open(dir)

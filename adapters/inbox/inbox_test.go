@@ -428,7 +428,7 @@ func TestFullOnTwoNodes(t *testing.T) {
 	t.Parallel()
 	f, g := setup(), setup()
 	f.door.err = channel.ErrFull
-	g.Inbox.o.Door = f.door
+	g.o.Door = f.door
 	g.now = f.now.Add(20 * time.Second)
 	for _, n := range []*fixture{f, g} {
 		if _, err := n.Submit(t.Context(), said("hello")); !errors.Is(err, ErrRefused) {

@@ -202,7 +202,12 @@ func (s *sender) runNode(ctx context.Context, app *App, trips *tripCounter) (mea
 	ctx, cancel := context.WithCancel(ctx)
 	over := make(chan error, 1)
 	go func() { over <- app.node.Run(ctx) }()
-	defer func() { cancel(); <-over }()
+	defer func() {
+		cancel()
+		if err := <-over; err != nil {
+			app.log.Error("bench_node_failed", "error", err)
+		}
+	}()
 	for app.node.Owned() < app.cfg.Channel.Partitions {
 		select {
 		case <-time.After(10 * time.Millisecond):

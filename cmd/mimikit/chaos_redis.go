@@ -53,7 +53,7 @@ func startRedis(ctx context.Context, dir string, failover bool) (*chaosRedis, er
 	for i := range n {
 		addr, err := freeAddr()
 		if err != nil {
-			return nil, errors.Join(err, r.closed())
+			return nil, r.abandon(err)
 		}
 		_, port, _ := net.SplitHostPort(addr)
 		p := &redisProcess{addr: addr, dir: filepath.Join(dir, fmt.Sprintf("redis-%d", i))}
@@ -65,7 +65,7 @@ func startRedis(ctx context.Context, dir string, failover bool) (*chaosRedis, er
 		}
 		r.servers = append(r.servers, p)
 		if err := p.start(ctx); err != nil {
-			return nil, errors.Join(err, r.closed())
+			return nil, r.abandon(err)
 		}
 	}
 	if !failover {
@@ -73,7 +73,7 @@ func startRedis(ctx context.Context, dir string, failover bool) (*chaosRedis, er
 	}
 	for i := range 3 {
 		if err := r.startSentinel(ctx, i); err != nil {
-			return nil, errors.Join(err, r.closed())
+			return nil, r.abandon(err)
 		}
 	}
 	return r, r.awaitQuorum(ctx)
@@ -243,7 +243,8 @@ func (r *chaosRedis) close() {
 	}
 }
 
-func (r *chaosRedis) closed() error {
+// abandon ends what was started, and returns why.
+func (r *chaosRedis) abandon(err error) error {
 	r.close()
-	return nil
+	return err
 }

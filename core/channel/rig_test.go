@@ -187,7 +187,6 @@ func (r *rig) find(id string) bool {
 type liveNode struct {
 	*Node
 	stop func() // and wait
-	kill context.CancelCauseFunc
 }
 
 func (r *rig) options(s *store.Store, id string) Options {

@@ -79,7 +79,7 @@ func (n *Node) run(ctx context.Context, wait bool, s *redis.Script, keys []strin
 }
 
 func (n *Node) runAndWait(ctx context.Context, s *redis.Script, keys []string, args ...any) (any, error) {
-	var client redis.UniversalClient = n.opt.Client
+	client := n.opt.Client
 	if cluster, ok := client.(*redis.ClusterClient); ok {
 		master, err := cluster.MasterForKey(ctx, keys[0])
 		if err != nil {

@@ -2,10 +2,6 @@ package channel
 
 import "mimikit/core/chat"
 
-// consumer is the one consumer of every group. Ownership is decided by the lease,
-// so a new owner finds everything pending under the same name.
-const consumer = "owner"
-
 // road is one channel: who reads it, and what it carries.
 type road struct {
 	name     Name
@@ -13,6 +9,9 @@ type road struct {
 	external bool // written by others than the owner, so it is waited on
 	decode   Decoder
 }
+
+// Every group has one consumer, which the scripts call "owner". Ownership is
+// decided by the lease, so a new owner finds everything pending under that name.
 
 // roads lists the channels in the order in which scripts number them from 1.
 // The dead letters, which nobody reads, stand behind them.

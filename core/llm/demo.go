@@ -178,7 +178,7 @@ func (s *speech) say(text string) error {
 		s.onDelta(word)
 		if s.demo.options.Pace > 0 {
 			// An error here is the context's, which the next word tells.
-			s.demo.options.Wait(s.ctx, s.demo.options.Pace)
+			_ = s.demo.options.Wait(s.ctx, s.demo.options.Pace)
 		}
 	}
 	return nil

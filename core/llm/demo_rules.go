@@ -76,7 +76,7 @@ func (a *ask) answer(now time.Time) string {
 		a.lower = greeting.ReplaceAllString(a.lower, "")
 	}
 	l := a.lang
-	if sum, result, err, ok := workOut(a.lower); ok {
+	if sum, result, ok, err := workOut(a.lower); ok {
 		switch {
 		case errors.Is(err, errZero):
 			return fmt.Sprintf(saysBadSum[l], sum, saysZero[l])

@@ -30,23 +30,23 @@ var (
 // workOut finds a sum in a text in lower case and its result. ok is false when
 // the text is something else. Numbers are exact; a result that is no whole
 // number and longer than six digits behind its point is rounded, with "≈ ".
-func workOut(text string) (sum, result string, err error, ok bool) {
+func workOut(text string) (sum, result string, ok bool, err error) {
 	text = strings.TrimSpace(sumTail.ReplaceAllString(sumLead.ReplaceAllString(text, ""), ""))
 	if len(text) > 200 || date.MatchString(text) {
-		return "", "", nil, false
+		return "", "", false, nil
 	}
 	s := &sumReader{rest: sumWord.Replace(sumTimes.ReplaceAllString(text, "$1*$2"))}
 	if !strings.ContainsAny(s.rest, "+-*/^") {
-		return "", "", nil, false
+		return "", "", false, nil
 	}
 	v, err := s.terms()
 	if errors.Is(err, errNoSum) || err == nil && (s.next() != 0 || s.numbers < 2) {
-		return "", "", nil, false
+		return "", "", false, nil
 	}
 	if err != nil {
-		return text, "", err, true
+		return text, "", true, err
 	}
-	return text, number(v), nil, true
+	return text, number(v), true, nil
 }
 
 func number(v *big.Rat) string {

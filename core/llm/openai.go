@@ -144,7 +144,7 @@ func (o *OpenAI) wire(req Request) (openai.ChatCompletionRequest, error) {
 	if o.base.Hostname() == "api.openai.com" || newNames.MatchString(wire.Model) {
 		wire.MaxCompletionTokens = req.MaxTokens
 	} else {
-		wire.MaxTokens = req.MaxTokens
+		wire.MaxTokens = req.MaxTokens //nolint:staticcheck // deprecated by OpenAI, and the only one that compatible servers know
 	}
 	for _, m := range req.Messages {
 		// go-openai leaves empty content out of the JSON, which OpenAI refuses.

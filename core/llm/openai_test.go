@@ -215,7 +215,7 @@ func raw(status int, body string) llmtest.Behavior {
 	return func(x *llmtest.Exchange) {
 		x.Writer().Header().Set("Content-Type", "application/json")
 		x.Writer().WriteHeader(status)
-		x.Writer().Write([]byte(body))
+		_, _ = x.Writer().Write([]byte(body))
 	}
 }
 

@@ -158,7 +158,7 @@ func (e *events) line() ([]byte, error) {
 			return nil, fmt.Errorf("a line of the stream is over %d bytes, the most that is taken", maxEventLine)
 		}
 		line = append(line, part...)
-		if err != bufio.ErrBufferFull {
+		if !errors.Is(err, bufio.ErrBufferFull) {
 			return line, err
 		}
 	}

@@ -214,7 +214,7 @@ func (e *embedded) ensure(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer starting.release()
+	defer func() { _ = starting.release() }() // the kernel releases it with the process at the latest
 
 	found, err := e.probe(ctx)
 	if err != nil {

@@ -41,7 +41,7 @@ func (e *embedded) start(ctx context.Context, program string) error {
 	if err != nil {
 		return err
 	}
-	defer lock.release() // the child has it by then
+	defer func() { _ = lock.release() }() // the child has it by then
 	if err := os.Remove(e.socket); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("remove the socket of a server that is gone: %w", err)
 	}

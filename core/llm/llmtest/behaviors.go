@@ -54,7 +54,7 @@ func (x *Exchange) Raw(s string) {
 		x.w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
 		x.w.WriteHeader(http.StatusOK)
 	}
-	io.WriteString(x.w, s) // fails when the client is gone, which is its own affair
+	_, _ = io.WriteString(x.w, s) // fails when the client is gone, which is its own affair
 	http.NewResponseController(x.w).Flush()
 }
 

@@ -97,12 +97,12 @@ func serve(tb testing.TB, l net.Listener, transport *http.Transport) *Server {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		server.Serve(l) // ends with ErrServerClosed, which is no news
+		_ = server.Serve(l) // ends with ErrServerClosed, which is no news
 	}()
 	tb.Cleanup(func() {
 		close(s.quit) // lets handlers go that hang
 		transport.CloseIdleConnections()
-		server.Shutdown(context.Background())
+		_ = server.Shutdown(context.Background()) // cannot fail without a deadline
 		<-done
 	})
 	return s
@@ -225,7 +225,7 @@ func (s *Server) check(c Chat) (status int, code, message string) {
 func writeJSON(w http.ResponseWriter, status int, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	json.NewEncoder(w).Encode(v) // fails when the client is gone, which is its own affair
+	_ = json.NewEncoder(w).Encode(v) // fails when the client is gone, which is its own affair
 }
 
 // writeError writes an error as OpenAI does; an empty code is null.

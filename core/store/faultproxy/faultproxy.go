@@ -144,7 +144,7 @@ func (p *Proxy) SwallowNext(n int, commands ...string) {
 	p.next = swallow{n, slices.Clone(commands)}
 }
 
-// Block(true) takes the network down: all connections end, and new ones end at
+// Block takes the network down, or with false up again: all connections end, and new ones end at
 // once. Block(false) brings it back.
 func (p *Proxy) Block(down bool) {
 	p.mu.Lock()
@@ -157,7 +157,7 @@ func (p *Proxy) Block(down bool) {
 	}
 }
 
-// Freeze(true) makes the network silent: connections stay, and no byte moves.
+// Freeze makes the network silent, or with false lets it speak again: connections stay, and no byte moves.
 // Freeze(false) lets what was held move on, as after a pause of the peer.
 func (p *Proxy) Freeze(silent bool) {
 	p.mu.Lock()

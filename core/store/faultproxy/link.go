@@ -1,6 +1,7 @@
 package faultproxy
 
 import (
+	"errors"
 	"io"
 	"math/rand/v2"
 	"net"
@@ -77,7 +78,7 @@ func (l *link) pump(to, from net.Conn, delays *rand.Rand, admit func(chunk []byt
 				return
 			}
 		}
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			// The other direction may still have something to say.
 			if half, ok := to.(interface{ CloseWrite() error }); ok && half.CloseWrite() == nil {
 				return
