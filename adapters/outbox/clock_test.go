@@ -1,0 +1,63 @@
+package outbox_test
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"mimikit/adapters"
+	"mimikit/adapters/outbox"
+)
+
+// Redis is away for a moment just when a step is about to start, so that by the
+// time of its mark the step's idea of now is old. Its marker must outlast its
+// post all the same.
+func TestMarkerOfADelayedStart(t *testing.T) {
+	t.Skip("channel.Work does not tell Redis' time at the commit of a mark yet, and without that the marker may be short")
+	t.Parallel()
+	onEach(t, func(t *testing.T, addr string) {
+		t.Parallel()
+		r := newRig(t, addr, 1)
+		r.change = func(o *outbox.Options) { o.PostTimeout, o.LookupAfter = 900*time.Millisecond, time.Second }
+		r.platform.fate = func(p adapters.Part, try int) fate {
+			if p.ReplyID == "r1" && try == 1 {
+				return fate{after: 800 * time.Millisecond, mute: true}
+			}
+			return fate{}
+		}
+		var starting, posting sync.Once
+		armed, died := make(chan struct{}), make(chan struct{})
+		r.ready = func(n *node) {
+			select {
+			case <-armed:
+			default:
+				return
+			}
+			starting.Do(func() { // of r1, before its start is committed
+				n.proxy.Block(true)
+				time.AfterFunc(700*time.Millisecond, func() { n.proxy.Block(false) })
+			})
+		}
+		r.at = func(n *node, point, reply string, _ int) {
+			if n.name == "a" && point == "posting" && reply == "r1" {
+				posting.Do(func() {
+					n.proxy.Block(true)
+					close(died)
+				})
+			}
+		}
+		a := r.node("a")
+		r.say("c", "r0", "first")
+		r.platform.await(t, "c", 1)
+		r.awaitSettled()
+		close(armed)
+		r.say("c", "r1", "one")
+		<-died
+		r.node("b")
+		r.platform.await(t, "c", 2)
+		a.steps.Wait()
+		a.proxy.Block(false)
+		r.checkNothingLeft()
+		r.platform.check(t, "c", []string{"r0.0", "r1.0"})
+	})
+}

@@ -1,0 +1,297 @@
+package outbox
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"mimikit/adapters"
+	"mimikit/core/channel"
+	"mimikit/core/chat"
+)
+
+// progress is how far the posting of one reply has come. It is stored; fields
+// are only ever added.
+type progress struct {
+	Done     []string `json:"done,omitempty"`     // message ids of the parts posted
+	Posting  bool     `json:"posting,omitempty"`  // the next part may have been posted
+	Unsure   bool     `json:"unsure,omitempty"`   // a record was lost: any part may have been posted
+	Until    int64    `json:"until,omitempty"`    // unix ms (Redis time) until which the attempt may take effect, or the platform is to be left alone
+	Failures int      `json:"failures,omitempty"` // attempts at the next part that certainly posted nothing
+	Unseen   int      `json:"unseen,omitempty"`   // look-ups of the next part that failed, in a row
+	Since    int64    `json:"since,omitempty"`    // unix ms of the first attempt
+}
+
+// misconfigPause is how long a reply waits for an operator before it is tried
+// again. Waits do not grow: a mended token should be noticed soon.
+const misconfigPause = 30 * time.Second
+
+// A delivery is one run of the step for one reply.
+type delivery struct {
+	o     *Outbox
+	w     *channel.Work
+	reply *chat.Reply
+	start time.Time // our clock, when w.Now was Redis'
+	p     progress
+}
+
+// now is Redis' time.
+func (d *delivery) now() time.Time { return d.w.Now.Add(time.Since(d.start)) }
+
+// recall reads how far an earlier run has come.
+func (d *delivery) recall(ctx context.Context) error {
+	if !d.w.Fresh {
+		v, err := d.w.Field(ctx, channel.PostTable, d.reply.ID)
+		if err != nil {
+			return err
+		}
+		if v != "" {
+			if err := json.Unmarshal([]byte(v), &d.p); err != nil {
+				// Without its record any part may have been posted, and the last one
+				// may be on its way: wait for that, and look each up. This is committed,
+				// or the next run would wait anew, or trust what this one wrote.
+				d.o.opt.Logger.Error("post_record_damaged", "reply", d.reply.ID, "record", v, "error", err)
+				d.p = progress{Posting: true, Unsure: true, Since: d.now().UnixMilli()}
+				d.p.Until = d.now().Add(d.o.opt.LookupAfter).UnixMilli()
+				return d.remember(ctx)
+			}
+		}
+	}
+	if d.p.Since == 0 {
+		d.p.Since = d.now().UnixMilli()
+	}
+	return nil
+}
+
+// remember commits how far this run has come.
+func (d *delivery) remember(ctx context.Context) error {
+	data, err := json.Marshal(d.p)
+	if err != nil {
+		return fmt.Errorf("encode the post record of %s: %w", d.reply.ID, err)
+	}
+	return d.w.Mark(ctx, channel.Put{Table: channel.PostTable, Field: d.reply.ID, Value: string(data)})
+}
+
+// post brings one part onto the platform, or says why not and when again.
+func (d *delivery) post(ctx context.Context, poster adapters.Poster, part adapters.Part) error {
+	if wait := d.untilThen(); wait > 0 {
+		why := "the platform is left alone until then"
+		if d.p.Posting {
+			why = "an earlier attempt to post may still take effect"
+		}
+		return &channel.Later{After: wait, Why: why}
+	}
+	if d.p.Posting || d.p.Unsure || d.w.Suspect {
+		id, err := d.lookup(ctx, poster, part)
+		if err != nil {
+			return d.unseen(ctx, err)
+		}
+		if id != "" {
+			d.done(id)
+			return nil
+		}
+		d.p.Unseen = 0
+		if d.p.Posting {
+			d.p.Posting, d.p.Until = false, 0
+			if d.p.Failures++; d.tired(d.p.Failures, d.o.opt.MaxAttempts) {
+				return d.giveUp(ctx, &adapters.PostError{Kind: adapters.RetryPost, Err: errNotThere}, false)
+			}
+		}
+	}
+	d.p.Posting, d.p.Until = true, d.now().Add(d.o.opt.LookupAfter).UnixMilli()
+	if err := d.remember(ctx); err != nil {
+		return err
+	}
+	// The marker's time counts from before the mark was committed, so a slow
+	// commit leaves less for the post, or none.
+	left := d.untilThen() - (d.o.opt.LookupAfter - d.o.opt.PostTimeout)
+	if left <= 0 {
+		// Redis is to blame, not the platform, so this is no failure of the part.
+		d.p.Posting = false
+		return d.again(ctx, errSlowMark, backoff(1))
+	}
+	id, err := d.call(ctx, left, poster, part)
+	if err != nil {
+		return d.failed(ctx, err)
+	}
+	d.done(id)
+	return nil
+}
+
+var (
+	errNotThere = errors.New("an attempt whose outcome was unknown is not on the platform")
+	errSlowMark = errors.New("the marker took too long to be committed")
+)
+
+// untilThen is how long the marker, or a wait that was committed, still holds.
+func (d *delivery) untilThen() time.Duration { return time.UnixMilli(d.p.Until).Sub(d.now()) }
+
+func (d *delivery) done(messageID string) {
+	d.p.Done = append(d.p.Done, messageID)
+	d.p.Posting, d.p.Until, d.p.Failures, d.p.Unseen = false, 0, 0, 0
+}
+
+func (d *delivery) call(ctx context.Context, left time.Duration, poster adapters.Poster, part adapters.Part) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, left)
+	defer cancel()
+	start := time.Now()
+	id, err := poster.Post(ctx, d.reply.Conversation, part)
+	d.tell(err, time.Since(start))
+	return id, err
+}
+
+func (d *delivery) tell(err error, took time.Duration) {
+	if d.o.opt.Posted == nil {
+		return
+	}
+	outcome := Posted
+	if err != nil {
+		switch kindOf(err) {
+		case adapters.RetryPost, adapters.Misconfig:
+			outcome = Retry
+		case adapters.BadContent, adapters.PlaceGone:
+			outcome = GivenUp
+		default:
+			outcome = Unknown
+		}
+	}
+	d.o.opt.Posted(d.reply.Conversation.Platform, outcome, took)
+}
+
+func (d *delivery) lookup(ctx context.Context, poster adapters.Poster, part adapters.Part) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, d.o.opt.PostTimeout)
+	defer cancel()
+	id, err := poster.Lookup(ctx, d.reply.Conversation, part)
+	if d.o.opt.Looked != nil {
+		d.o.opt.Looked(d.reply.Conversation.Platform, id != "", err)
+	}
+	if err != nil {
+		return "", fmt.Errorf("look up part %d of %s: %w", part.Index+1, d.reply.ID, err)
+	}
+	return id, nil
+}
+
+func kindOf(err error) adapters.PostErrorKind {
+	var pe *adapters.PostError
+	if errors.As(err, &pe) {
+		return pe.Kind
+	}
+	return adapters.UnknownPost
+}
+
+// failed decides what a failed post means: again later, or not at all.
+func (d *delivery) failed(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx) // cut off; the marker tells the next run to look
+	}
+	switch kind := kindOf(err); kind {
+	case adapters.BadContent, adapters.PlaceGone:
+		d.p.Posting = false
+		return d.giveUp(ctx, err, kind == adapters.PlaceGone)
+	case adapters.RetryPost:
+		d.p.Posting = false
+		if d.p.Failures++; d.tired(d.p.Failures, d.o.opt.MaxAttempts) {
+			return d.giveUp(ctx, err, false)
+		}
+		return d.again(ctx, err, backoff(d.p.Failures))
+	case adapters.Misconfig:
+		d.p.Posting = false
+		// A wrong token is an operator's to mend, so only its age counts.
+		if d.old() {
+			return d.giveUp(ctx, err, true)
+		}
+		return d.again(ctx, err, misconfigPause)
+	default:
+		// The marker stands; the next run waits for its time and looks. It is
+		// not given up before that, however old: it may be there.
+		return &channel.Later{After: max(d.untilThen(), 0), Why: err.Error()}
+	}
+}
+
+// unseen decides what a failed look-up means. A marker stands as it is.
+func (d *delivery) unseen(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	kind := kindOf(err)
+	d.p.Unseen++
+	if kind == adapters.PlaceGone || d.tired(d.p.Unseen, 0) {
+		return d.giveUp(ctx, &adapters.PostError{Kind: adapters.UnknownPost, Err: err},
+			kind == adapters.PlaceGone || kind == adapters.Misconfig)
+	}
+	return d.again(ctx, err, backoff(d.p.Unseen))
+}
+
+// noPoster waits for a node that is connected to the platform. What that one
+// may have posted is not known here, so its marker is left as it is.
+func (d *delivery) noPoster(ctx context.Context) error {
+	err := fmt.Errorf("this node has no connection to %q", d.reply.Conversation.Platform)
+	if d.old() {
+		return d.giveUp(ctx, &adapters.PostError{Kind: adapters.Misconfig, Err: err}, true)
+	}
+	if err := d.remember(ctx); err != nil {
+		return err
+	}
+	return &channel.Later{After: misconfigPause, Why: err.Error()}
+}
+
+// again commits how long the platform is left alone, so that a successor keeps
+// to it too.
+func (d *delivery) again(ctx context.Context, err error, wait time.Duration) error {
+	var pe *adapters.PostError
+	if errors.As(err, &pe) {
+		wait = max(wait, pe.RetryAfter)
+	}
+	d.p.Until = d.now().Add(wait).UnixMilli()
+	if err := d.remember(ctx); err != nil {
+		return err
+	}
+	return &channel.Later{After: wait, Why: err.Error()}
+}
+
+// backoff is the wait after the n-th failure in a row: half a second, doubling to 30 s.
+func backoff(n int) time.Duration {
+	return min(500*time.Millisecond<<min(n-1, 7), 30*time.Second)
+}
+
+func (d *delivery) old() bool {
+	return d.now().Sub(time.UnixMilli(d.p.Since)) >= d.o.opt.GiveUpAfter
+}
+
+// tired reports whether so many failures in a row are enough; most 0 is no
+// bound. Age alone is not: when all nodes were down for long, the first failure
+// after that is followed by one more try.
+func (d *delivery) tired(failures, most int) bool {
+	return (most > 0 && failures >= most) || (failures > 1 && d.old())
+}
+
+// giveUp leaves the record in place, so that a replay of the dead letter goes on
+// where this ended, but forgets what was counted.
+func (d *delivery) giveUp(ctx context.Context, err error, quiet bool) error {
+	d.p.Failures, d.p.Unseen, d.p.Since = 0, 0, 0
+	if !d.p.Posting {
+		d.p.Until = 0
+	}
+	if err := d.remember(ctx); err != nil {
+		return err
+	}
+	return &channel.GiveUp{Why: plain(err), Quiet: quiet}
+}
+
+// plain is the part of an error that a person in the conversation is told; the
+// log and the dead letter's record have the rest.
+func plain(err error) string {
+	switch kindOf(err) {
+	case adapters.BadContent:
+		return "the platform does not accept this text"
+	case adapters.PlaceGone:
+		return "the conversation is closed to me"
+	case adapters.Misconfig:
+		return "my connection to the platform is not set up right"
+	case adapters.RetryPost:
+		return "the platform did not take it, however often I tried"
+	}
+	return "the platform did not say whether it took it"
+}
