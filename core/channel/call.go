@@ -13,7 +13,11 @@ func (o *owner) call(ops []*op, renew bool) ([]string, []any) {
 	args = append(args, o.token, "", ttl, len(roads)+1, len(tables), o.n.opt.HistoryCap, o.n.lean(), readPage)
 
 	settle := make([][]string, len(roads))
+	publishes := make([]bool, len(roads)+1)
 	for _, op := range ops {
+		for _, l := range op.letters {
+			publishes[roadNumber(l.to)-1] = true
+		}
 		if !op.settle {
 			continue
 		}
@@ -23,14 +27,11 @@ func (o *owner) call(ops []*op, renew bool) ([]string, []any) {
 		}
 	}
 	for i, r := range roads {
-		read := "0"
-		if o.reads(r.name) && (o.readAll || ((o.read || o.hot) && r.external)) {
-			read = "1"
-		}
-		args = append(args, string(r.name), r.group, read, len(settle[i]))
+		read := flag(o.reads(r.name) && (o.readAll || ((o.read || o.hot) && r.external)))
+		args = append(args, string(r.name), r.group, read, flag(publishes[i]), len(settle[i]))
 		args = appendAll(args, settle[i])
 	}
-	args = append(args, string(dead), "", "0", 0)
+	args = append(args, string(dead), "", "0", "0", 0)
 
 	args = append(args, len(ops))
 	letters, histories := 0, 0
@@ -44,17 +45,6 @@ func (o *owner) call(ops []*op, renew bool) ([]string, []any) {
 	for _, op := range ops {
 		args = append(args, op.stop)
 	}
-	args = append(args, letters)
-	for _, op := range ops {
-		for _, l := range op.letters {
-			begun := "0"
-			if l.begun {
-				begun = "1"
-			}
-			args = append(args, roadNumber(l.to), begun, len(l.fields))
-			args = appendAll(args, l.fields)
-		}
-	}
 	args = append(args, histories)
 	var active []any
 	for _, op := range ops {
@@ -65,10 +55,24 @@ func (o *owner) call(ops []*op, renew bool) ([]string, []any) {
 			active = append(active, o.now().UnixMilli(), op.conv)
 		}
 	}
+	args = append(args, letters)
+	for _, op := range ops {
+		for _, l := range op.letters {
+			args = append(args, roadNumber(l.to), flag(l.begun), len(l.fields))
+			args = appendAll(args, l.fields)
+		}
+	}
 	args = o.appendPuts(args, ops)
 	args = appendWaiting(args, ops)
 	args = append(args, len(active))
 	return keys, append(args, active...)
+}
+
+func flag(b bool) string {
+	if b {
+		return "1"
+	}
+	return "0"
 }
 
 func appendAll(args []any, list []string) []any {

@@ -33,9 +33,29 @@ func (o *owner) giveUp(r *run, reason string, quiet bool) {
 				letters = append(letters, deadLetter(e, raw[i], r, reason))
 			}
 		}
-		// Without a gate: a failure is told even to one who said stop.
-		o.hand(func() { o.commit(r, "", effects, letters) })
+		o.hand(func() { o.bury(r, effects, letters) })
 	})
+}
+
+// bury commits what giveUp gathered, without a gate: a failure is told even to
+// one who said stop. When Redis refuses the op because of the history, the
+// entries are buried without it, or the conversation would never get past them.
+func (o *owner) bury(r *run, effects Effects, letters []letter) {
+	o.commit(r, "", effects, letters)
+	if len(effects.History) == 0 {
+		return
+	}
+	last := o.ops[len(o.ops)-1]
+	done := last.done
+	last.done = func(a answer) {
+		if a.status != opRefused {
+			done(a)
+			return
+		}
+		o.n.log.Error("history_refused", "partition", o.p, "conversation", r.c.key, "error", a.err)
+		effects.History = nil
+		o.commit(r, "", effects, letters)
+	}
 }
 
 // deadLetter spells a dead letter: why, and then the entry as it was.

@@ -70,7 +70,11 @@ func (n *Node) Ingest(ctx context.Context, in Input) (Accepted, error) {
 		stop: in.Stop, fields: e.fields(data), size: len(data), done: make(chan struct{}),
 	}
 	n.ingests[n.keys.Partition(key)].offer(w)
-	<-w.done
+	select {
+	case <-w.done:
+	case <-ctx.Done():
+		return Accepted{}, fmt.Errorf("accept input %s of %s: %w", in.Value.ID, key, context.Cause(ctx))
+	}
 	if w.err != nil {
 		return Accepted{}, fmt.Errorf("accept input %s of %s: %w", in.Value.ID, key, w.err)
 	}
@@ -107,10 +111,9 @@ func (g *ingester) offer(w *waitingInput) {
 	lead := !g.busy
 	g.busy = true
 	g.mu.Unlock()
-	// The caller that finds nobody sending sends at once, its own input among
-	// them; what was offered meanwhile goes to a goroutine, so that no caller is
-	// kept for the others.
-	if lead && g.sendNext() {
+	// In a goroutine, so that no caller is kept longer than its context, nor for
+	// the others.
+	if lead {
 		go func() {
 			for g.sendNext() {
 			}
@@ -169,9 +172,14 @@ func (g *ingester) send(batch []*waitingInput) {
 			return
 		}
 		if refusedByServer(err) {
-			for _, w := range batch {
-				w.err = err
-				close(w.done)
+			if len(batch) == 1 {
+				batch[0].err = err
+				close(batch[0].done)
+				return
+			}
+			// One of them is at fault: each alone, so that the others are accepted.
+			for i := range batch {
+				g.send(batch[i : i+1])
 			}
 			return
 		}

@@ -2,14 +2,21 @@ package channel
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/redis/go-redis/v9"
 )
 
 // load reads everything that is delivered and unsettled, page by page, and takes
 // into memory what is not there yet. It makes a new owner's memory whole, and
 // heals one that missed an answer.
 func (o *owner) load() error {
+	if err := o.checkTypes(); err != nil {
+		return err
+	}
 	starts, err := o.starts()
 	if err != nil {
 		return err
@@ -51,6 +58,38 @@ func (o *owner) load() error {
 	o.reload = false
 	o.read, o.readAll = true, true
 	return nil
+}
+
+// checkTypes refuses a partition one of whose keys holds another type, which
+// another program has put there: a script that met it half way would keep what
+// it did until then.
+func (o *owner) checkTypes() error {
+	want := append([]string{"hash", "string", "hash", "hash", "zset"}, slices.Repeat([]string{"stream"}, len(roads)+1)...)
+	want = append(want, slices.Repeat([]string{"hash"}, len(tables))...)
+	for try := 0; ; try++ {
+		ctx, cancel := context.WithTimeout(o.ctx, o.n.opt.CallTimeout)
+		pipe := o.n.opt.Client.Pipeline()
+		types := make([]*redis.StatusCmd, len(o.keys))
+		for i, k := range o.keys {
+			types[i] = pipe.Type(ctx, k)
+		}
+		_, err := pipe.Exec(ctx)
+		cancel()
+		if err == nil {
+			for i, t := range types {
+				if got := t.Val(); got != want[i] && got != "none" {
+					return fmt.Errorf("partition %d: %s holds a %s and must be a %s: another program uses this Redis with the same prefix", o.p, o.keys[i], got, want[i])
+				}
+			}
+			return nil
+		}
+		if err := o.explain(err); err != nil {
+			return err
+		}
+		if err := o.pause(try, err); err != nil {
+			return err
+		}
+	}
 }
 
 // dropStale forgets the counts of entries that are gone, which only an entry

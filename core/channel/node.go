@@ -164,7 +164,9 @@ func (n *Node) createGroups(ctx context.Context, p int) error {
 }
 
 // Run owns partitions and runs the loops until ctx ends; then it hands back what
-// it owns, within the stop grace, and returns nil.
+// it owns and returns nil. That takes no longer than the stop grace and a few
+// seconds more, also when Redis is away or a step does not hear its context; a
+// call that Redis leaves unanswered adds at most the call timeout.
 func (n *Node) Run(ctx context.Context) error {
 	tick := time.NewTicker(max(n.opt.Lease/4, 10*time.Millisecond))
 	defer tick.Stop()
@@ -191,8 +193,25 @@ func (n *Node) Run(ctx context.Context) error {
 	if _, err := n.heartbeat(bye, 0); err != nil {
 		n.log.Warn("sign_off_failed", "node", n.opt.NodeID, "error", err)
 	}
-	n.steps.Wait()
+	n.awaitSteps()
 	return nil
+}
+
+// awaitSteps waits for the steps and waiters that end with their owner. One that
+// does not end is left behind: all it may still do is refused.
+func (n *Node) awaitSteps() {
+	over := make(chan struct{})
+	go func() {
+		n.steps.Wait()
+		close(over)
+	}()
+	limit := time.NewTimer(n.opt.Poll + deafGrace)
+	defer limit.Stop()
+	select {
+	case <-over:
+	case <-limit.C:
+		n.log.Error("steps_left_behind", "node", n.opt.NodeID)
+	}
 }
 
 // heartbeat shows that this node lives, or with ttl 0 that it does not, and
@@ -289,11 +308,20 @@ func (n *Node) handBackAll() {
 	for _, o := range n.owners {
 		o.leave(n.opt.StopGrace)
 	}
+	// An owner ends by itself within the grace, unless Redis is away.
+	limit := time.NewTimer(n.opt.StopGrace + 2*deafGrace)
+	defer limit.Stop()
 	for len(n.owners) > 0 {
-		o := <-n.over
-		delete(n.owners, o.p)
-		if o.result != nil {
-			n.log.Warn("partition_lost", "partition", o.p, "error", o.result)
+		select {
+		case o := <-n.over:
+			delete(n.owners, o.p)
+			if o.result != nil {
+				n.log.Warn("partition_lost", "partition", o.p, "error", o.result)
+			}
+		case <-limit.C:
+			for _, o := range n.owners {
+				o.cancel(ErrStopping)
+			}
 		}
 	}
 	n.countOwned()

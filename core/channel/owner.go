@@ -141,6 +141,9 @@ func (o *owner) loop() error {
 			if !o.now().Before(until) {
 				o.cutOff(ErrStopping)
 			}
+			if !o.now().Before(until.Add(deafGrace)) {
+				o.abandon()
+			}
 		} else {
 			o.ring()
 			for len(o.dirty) > 0 {
@@ -181,8 +184,13 @@ func (o *owner) idle(leaving bool, until time.Time) {
 		o.arm <- o.news()
 	}
 	next := o.renewAt
-	if leaving && until.Before(next) && until.After(o.now()) {
-		next = until
+	if leaving {
+		if !until.After(o.now()) {
+			until = until.Add(deafGrace)
+		}
+		if until.Before(next) {
+			next = until
+		}
 	}
 	if !leaving && len(o.timers) > 0 && o.timers[0].at.Before(next) {
 		next = o.timers[0].at
@@ -321,6 +329,24 @@ func (o *owner) cutOff(why error) {
 	for _, c := range o.convs {
 		for _, r := range c.running {
 			r.cancel(why)
+		}
+	}
+}
+
+// deafGrace is how long a step that was cut off may take to return before the
+// node goes on without it.
+const deafGrace = time.Second
+
+// abandon takes back the starts of steps that do not hear that they were cut
+// off, so that the partition can be given back. What they do later is refused
+// with the token.
+func (o *owner) abandon() {
+	for _, c := range o.convs {
+		for _, r := range c.running {
+			o.n.log.Error("step_abandoned", "loop", r.loop.Name, "partition", o.p, "conversation", c.key,
+				"entry", r.work.Entries[0].ID, "running_for", time.Since(r.started))
+			o.tell(r, "stopped")
+			o.takeBack(r)
 		}
 	}
 }

@@ -11,10 +11,10 @@
 -- ARGV: token, seq, ttl ms (0: do not renew), S, T, history cap,
 --         "1" when XCLAIM knows FORCE with LASTID (miniredis does not), count of a read
 --       S times: channel name, group ("" for none), read ("1": deliver what is new),
---         number of ids to settle, the ids
+--         publishes ("1": the call adds to it), number of ids to settle, the ids
 --       ops, their conversations, their stop numbers ("" for any)
---       entries to publish, each: stream, begun ("1"), m, m fields and values
 --       history lists, each: key index, m, m lines
+--       entries to publish, each: stream, begun ("1"), m, m fields and values
 --       T times: m, m fields and values to set; m, m fields to remove
 --       m, m conversations, for each how many inputs are no longer waiting
 --       m, m scores and conversations that were active
@@ -44,12 +44,12 @@ local S, T, cap, lean, count = tonumber(A[4]), tonumber(A[5]), tonumber(A[6]), A
 
 -- Settling acknowledges and deletes, so an entry that was settled before is one
 -- that cannot be acknowledged again.
-local names, groups, read, first, settle, holds = {}, {}, {}, {}, {}, true
+local names, groups, read, publishes, first, settle, holds = {}, {}, {}, {}, {}, {}, true
 local at = 9
 for s = 1, S do
-  names[s], groups[s], read[s], settle[s] = A[at], A[at + 1], A[at + 2] == '1', tonumber(A[at + 3])
-  first[s] = at + 4
-  at = at + 4 + settle[s]
+  names[s], groups[s], read[s], publishes[s] = A[at], A[at + 1], A[at + 2] == '1', A[at + 3] == '1'
+  settle[s], first[s] = tonumber(A[at + 4]), at + 5
+  at = first[s] + settle[s]
 end
 local ops, stops = tonumber(A[at]), {}
 if ops > 0 then
@@ -62,6 +62,12 @@ if ops > 0 then
   end
   at = gate + ops
 end
+-- A script that is refused half way keeps what it did until then. So what can be
+-- refused comes first: a stream without its group here, a history of another type
+-- below. The other keys were looked at when the owner began.
+for s = 1, S do
+  if groups[s] ~= '' and (settle[s] > 0 or publishes[s]) then call('XPENDING', K[5 + s], groups[s]) end
+end
 if holds then
   for s = 1, S do
     if settle[s] > 0 and call('XACK', K[5 + s], groups[s], unpack(A, first[s], first[s] + settle[s] - 1)) < settle[s] then
@@ -69,8 +75,9 @@ if holds then
     end
   end
 end
-if not holds then
-  -- Take back what was acknowledged: an entry that is still there was pending.
+-- takeBack takes back what was acknowledged: an entry that is still there was
+-- pending.
+local function takeBack()
   local unsettled = {}
   for s = 1, S do
     unsettled[s] = {}
@@ -81,9 +88,27 @@ if not holds then
       end
     end
   end
-  return {'no', commits, now, unsettled, stops}
+  return unsettled
 end
+if not holds then return {'no', commits, now, takeBack(), stops} end
 at = at + 1
+
+local n, pushed = tonumber(A[at]), {}
+at = at + 1
+for i = 1, n do
+  local key, m = K[tonumber(A[at])], tonumber(A[at + 1])
+  local got = redis.pcall('RPUSH', key, unpack(A, at + 2, at + 1 + m))
+  if type(got) == 'table' then
+    for _, p in ipairs(pushed) do call('LTRIM', p[1], 0, -1 - p[2]) end
+    takeBack()
+    return got
+  end
+  pushed[i] = {key, m, got}
+  at = at + 2 + m
+end
+for _, p in ipairs(pushed) do
+  if p[3] > cap + 100 then call('LTRIM', p[1], -cap, -1) end
+end
 
 local out, more, begun = {}, 0, {}
 -- deliver delivers what is new in a stream; own says which ids the owner has in
@@ -107,7 +132,7 @@ local function deliver(s, own)
 end
 
 local published, fresh = {}, {}
-local n = tonumber(A[at])
+n = tonumber(A[at])
 at = at + 1
 for i = 1, n do
   local s, m = tonumber(A[at]), tonumber(A[at + 2])
@@ -133,14 +158,6 @@ for i = 1, n do
   end
   at = at + 3 + m
 end
-n = tonumber(A[at])
-at = at + 1
-for _ = 1, n do
-  local key, m = K[tonumber(A[at])], tonumber(A[at + 1])
-  if call('RPUSH', key, unpack(A, at + 2, at + 1 + m)) > cap + 100 then call('LTRIM', key, -cap, -1) end
-  at = at + 2 + m
-end
-
 for s = 1, S do
   if settle[s] > 0 then
     call('XDEL', K[5 + s], unpack(A, first[s], first[s] + settle[s] - 1))

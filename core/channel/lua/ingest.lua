@@ -15,6 +15,11 @@ while at <= #ARGV do
 end
 local stops = {}
 for i, n in ipairs(redis.call('HMGET', KEYS[3], unpack(convs))) do stops[convs[i]] = n or '0' end
+-- A script that is refused half way keeps what it did until then: a message would
+-- be remembered that is in no stream. So the keys are looked at first.
+redis.call('XLEN', KEYS[4])
+redis.call('HLEN', KEYS[2])
+for i = 5, #KEYS do redis.call('HLEN', KEYS[i]) end
 at = 3
 while at <= #ARGV do
   local seen, digest, conv, stop = KEYS[tonumber(ARGV[at])], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3] == '1'

@@ -1,0 +1,75 @@
+package channel
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"mimikit/core/chat"
+	"mimikit/core/store"
+	"mimikit/core/store/storetest"
+)
+
+// stopsWithin ends the test when the node has not stopped by then.
+func stopsWithin(t *testing.T, n *liveNode, limit time.Duration) {
+	t.Helper()
+	over := make(chan struct{})
+	go func() { n.stop(); close(over) }()
+	select {
+	case <-over:
+	case <-time.After(limit):
+		t.Errorf("the node had not stopped after %s", limit)
+	}
+}
+
+// A step that does not hear that it is cut off must not keep the node.
+func TestStopDoesNotWaitForADeafStep(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, s *store.Store) {
+		t.Parallel()
+		r := newRig(t, s)
+		thinking, release := make(chan int, 10), make(chan struct{})
+		t.Cleanup(func() { close(release) })
+		deaf := true
+		r.think = func(_ context.Context, w *Work, _ *chat.TellerDigest) (string, error) {
+			thinking <- w.Attempt
+			if deaf {
+				deaf = false
+				<-release
+				return "from the dead", nil
+			}
+			return "from the living", nil
+		}
+		a := r.node("a", func(o *Options) { o.StopGrace = 50 * time.Millisecond })
+		id := r.ingest(a.Node, r.input("c", "1", "1")).InputID
+		<-thinking
+		stopsWithin(t, a, 5*time.Second)
+		b := r.node("b", nil)
+		if n := <-thinking; n != 1 {
+			t.Errorf("after a clean stop the start is attempt %d, want 1", n)
+		}
+		if posts := r.awaitAll([]string{id}); posts[0].Text != "from the living" {
+			t.Errorf("posted %q", posts[0].Text)
+		}
+		r.awaitEmpty(b.Node)
+	})
+}
+
+// Nor does a Redis that is away keep a node from ending.
+func TestStopDoesNotWaitForRedis(t *testing.T) {
+	t.Parallel()
+	server := storetest.NewServer(t)
+	s := storetest.Open(t, store.Options{Mode: store.Single, Addrs: []string{server.Addr()}})
+	r := newRig(t, s)
+	thinking := make(chan struct{}, 1)
+	r.think = func(ctx context.Context, _ *Work, _ *chat.TellerDigest) (string, error) {
+		thinking <- struct{}{}
+		<-ctx.Done()
+		return "", context.Cause(ctx)
+	}
+	n := r.node("a", func(o *Options) { o.StopGrace = 50 * time.Millisecond })
+	r.ingest(n.Node, r.input("c", "1", "1"))
+	<-thinking
+	server.Kill()
+	stopsWithin(t, n, 8*time.Second)
+	server.Restart()
+}
