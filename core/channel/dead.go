@@ -102,7 +102,7 @@ func (n *Node) bury(ctx context.Context, id DeadID, what string) error {
 		}
 	}
 	err = replayScript.Run(ctx, n.opt.Client,
-		[]string{k.Commits(p), k.Dead(p), k.Stream(p, d.From), k.Waiting(p), k.Table(p, PostTable)},
+		[]string{k.Commits(p), k.Dead(p), k.Stream(p, d.From), k.Waiting(p), k.Table(p, PostTable), k.Stops(p)},
 		id.ID, what, deadLeading, input, post, d.Conversation).Err()
 	if errors.Is(err, redis.Nil) {
 		return fmt.Errorf("%s dead letter %s: %w", what, id, ErrNoDeadLetter)

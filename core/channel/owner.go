@@ -120,7 +120,6 @@ func (o *owner) loop() error {
 	if err := o.load(); err != nil {
 		return err
 	}
-	departing := false
 	for {
 		o.takeHandedOver()
 		if o.n.losses[o.p].Load() != o.losses {
@@ -134,10 +133,8 @@ func (o *owner) loop() error {
 		}
 		leaving, until := o.departure()
 		if leaving {
-			if !departing {
-				departing = true
-				o.takeBackBegun()
-			}
+			// Again and again: what ends now publishes, and calls made for that read.
+			o.takeBackBegun()
 			if !o.now().Before(until) {
 				o.cutOff(ErrStopping)
 			}
@@ -358,8 +355,8 @@ func (o *owner) takeBackBegun() {
 		for _, list := range c.buffer.entries {
 			for _, e := range list {
 				if e.begun {
-					e.begun = false
-					o.enqueue(&op{conv: c.key, entries: []*Entry{e}, puts: attemptPuts([]*Entry{e}, 0), done: func(answer) {}})
+					e.begun, e.attempts = false, 0
+					o.enqueue(&op{conv: c.key, entries: []*Entry{e}, puts: attemptPuts([]*Entry{e}), done: func(answer) {}})
 				}
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"time"
 
@@ -72,6 +73,8 @@ func (o *owner) begin(r *run) error {
 		most = 5
 	}
 	if r.work.Attempt > most {
+		// Only what had all its tries; the rest is tried without it.
+		r.work.Entries = slices.DeleteFunc(r.work.Entries, func(e *Entry) bool { return e.attempts < most })
 		o.giveUp(r, fmt.Sprintf("it was tried %d times without success", r.work.Attempt-1), false)
 		return nil
 	}
@@ -79,10 +82,10 @@ func (o *owner) begin(r *run) error {
 		return err
 	}
 	for _, e := range r.work.Entries {
-		e.attempts = r.work.Attempt
+		e.attempts++
 	}
 	o.enqueue(&op{
-		conv: r.c.key, entries: r.work.Entries, puts: attemptPuts(r.work.Entries, r.work.Attempt),
+		conv: r.c.key, entries: r.work.Entries, puts: attemptPuts(r.work.Entries),
 		done: func(a answer) {
 			switch {
 			case a.status == opDone && r.ctx.Err() == nil:
@@ -91,6 +94,9 @@ func (o *owner) begin(r *run) error {
 			case a.status == opDone:
 				o.takeBack(r)
 			case a.status == opRefused:
+				for _, e := range r.work.Entries {
+					e.attempts-- // neither counted nor started
+				}
 				o.retry(r, a.err)
 			default:
 				o.drop(r, a)
@@ -100,14 +106,14 @@ func (o *owner) begin(r *run) error {
 	return nil
 }
 
-func attemptPuts(entries []*Entry, n int) []Put {
-	value := ""
-	if n > 0 {
-		value = strconv.Itoa(n)
-	}
+// attemptPuts spells how often steps were started with each entry.
+func attemptPuts(entries []*Entry) []Put {
 	puts := make([]Put, len(entries))
 	for i, e := range entries {
-		puts[i] = Put{Attempts, string(e.Channel) + ":" + e.ID, value}
+		puts[i] = Put{Attempts, string(e.Channel) + ":" + e.ID, ""}
+		if e.attempts > 0 {
+			puts[i].Value = strconv.Itoa(e.attempts)
+		}
 	}
 	return puts
 }
@@ -263,12 +269,15 @@ func (o *owner) end(r *run) {
 
 // takeBack ends a run that does not count as an attempt.
 func (o *owner) takeBack(r *run) {
+	if r.c.running[r.loop.Lane] != r {
+		return // it was taken back before
+	}
 	o.end(r)
 	for _, e := range r.work.Entries {
-		e.attempts = max(r.work.Attempt-1, 0)
+		e.attempts = max(e.attempts-1, 0)
 	}
 	o.enqueue(&op{
-		conv: r.c.key, entries: r.work.Entries, puts: attemptPuts(r.work.Entries, r.work.Attempt-1),
+		conv: r.c.key, entries: r.work.Entries, puts: attemptPuts(r.work.Entries),
 		done: func(answer) {}, // a settled entry has no count to take back
 	})
 }

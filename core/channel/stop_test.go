@@ -2,6 +2,7 @@ package channel
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -29,11 +30,10 @@ func TestStopDoesNotWaitForADeafStep(t *testing.T) {
 		r := newRig(t, s)
 		thinking, release := make(chan int, 10), make(chan struct{})
 		t.Cleanup(func() { close(release) })
-		deaf := true
+		var heard atomic.Bool
 		r.think = func(_ context.Context, w *Work, _ *chat.TellerDigest) (string, error) {
 			thinking <- w.Attempt
-			if deaf {
-				deaf = false
+			if !heard.Swap(true) {
 				<-release
 				return "from the dead", nil
 			}
