@@ -63,12 +63,15 @@ type Prompt struct {
 // Messages gives the prompt as messages; parts that are empty are left out.
 func (p Prompt) Messages() []llm.Message {
 	var out []llm.Message
-	for _, m := range []llm.Message{
+	for _, m := range [...]llm.Message{
 		{Role: llm.System, Content: p.System},
 		{Role: llm.User, Content: p.History},
 		{Role: llm.User, Content: p.Latest},
 	} {
 		if m.Content != "" {
+			if out == nil {
+				out = make([]llm.Message, 0, 3)
+			}
 			out = append(out, m)
 		}
 	}
@@ -94,18 +97,18 @@ func (s *Set) Compose(agent string, d Data) (Prompt, error) {
 		return Prompt{}, fmt.Errorf("compose prompt of %s: %w", agent, err)
 	}
 	p := Prompt{History: v.History}
-	if p.Latest, err = s.Render(a.role, a.prefix+"injection", v); err != nil {
+	if p.Latest, err = s.render(a.role, a.prefix+"injection", &v); err != nil {
 		return Prompt{}, err
 	}
 	if v.Mode == None {
 		return p, nil
 	}
-	p.System, err = s.Render(a.role, a.prefix+"system", v)
+	p.System, err = s.system(a.role, a.prefix+"system", &v)
 	return p, err
 }
 
 // view escapes the data and leaves out what the mode leaves out.
-func (d Data) view() (View, error) {
+func (d *Data) view() (View, error) {
 	v := View{
 		Bot: oneLine(d.Bot), Mode: d.Mode, Final: d.Final, Actions: strings.TrimSpace(d.Actions),
 		Inputs: inputs(d.Inputs), Results: results(d.Results), Decision: element("thinker_decision", d.Decision),

@@ -1,11 +1,9 @@
 package prompts
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 
 	"mimikit/core/chat"
 )
@@ -18,45 +16,53 @@ import (
 // their bearers, and a name of a page would be one more way to write a prompt.
 const maxName = 80
 
-// body makes text safe between two tags: it cannot open or close one. Control
-// characters go, and so do the invisible tag characters with which text is
-// hidden from people but not from models.
-func body(s string) string {
-	s = strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\r\n", "\n")
-	return strings.Map(func(r rune) rune {
-		if r != '\n' && r != '\t' && unicode.IsControl(r) || r >= 0xE0000 && r <= 0xE007F {
-			return -1
-		}
-		return r
-	}, escaper.Replace(s))
-}
-
-var (
-	escaper = strings.NewReplacer("&", "&amp;", "<", "&lt;")
-	quoter  = strings.NewReplacer(`"`, "&quot;", "\n", " ", "\t", " ")
-)
-
-// attribute renders one attribute with its leading space.
-func attribute(name, value string) string {
-	return " " + name + `="` + quoter.Replace(body(value)) + `"`
-}
-
 // oneLine makes text safe as the value of a line.
-func oneLine(s string) string { return strings.Join(strings.Fields(body(s)), " ") }
+func oneLine(s string) string {
+	if isLine(s) {
+		return s
+	}
+	return strings.Join(strings.Fields(body(s)), " ")
+}
+
+// isLine tells what oneLine leaves as it is: ASCII with single spaces between.
+func isLine(s string) bool {
+	space := true // at the start, too, one is too many
+	for i := range len(s) {
+		if inAttribute[s[i]] || space && s[i] == ' ' {
+			return false
+		}
+		space = s[i] == ' '
+	}
+	return !space
+}
 
 // element fences text; nothing stays nothing.
 func element(name, text string) string {
 	if text = strings.TrimSpace(text); text == "" {
 		return ""
 	}
-	return "<" + name + ">" + body(text) + "</" + name + ">"
+	var b strings.Builder
+	b.Grow(len(text) + len(text)/16 + 2*len(name) + 5)
+	b.WriteString("<" + name + ">")
+	escape(&b, text, &inBody)
+	b.WriteString("</" + name + ">")
+	return b.String()
 }
 
-func stamp(t time.Time) string {
+// stamp writes a time, and nothing for none.
+func stamp(b *strings.Builder, t time.Time) {
 	if t.IsZero() {
-		return ""
+		return
 	}
-	return t.UTC().Format(time.RFC3339)
+	var a [len(time.RFC3339)]byte
+	b.Write(t.UTC().AppendFormat(a[:0], time.RFC3339))
+}
+
+// moment writes a time as an attribute.
+func moment(b *strings.Builder, t time.Time) {
+	b.WriteString(` at="`)
+	stamp(b, t)
+	b.WriteByte('"')
 }
 
 // sender is the name an author is shown by.
@@ -64,6 +70,9 @@ func sender(a chat.Author) string {
 	name := a.Name
 	if strings.TrimSpace(name) == "" {
 		name = a.ID
+	}
+	if len(name) <= maxName {
+		return name // no more characters than bytes
 	}
 	if r := []rune(name); len(r) > maxName {
 		name = string(r[:maxName]) + "…"
@@ -88,107 +97,160 @@ func history(lines []chat.Line) string {
 	if len(lines) == 0 {
 		return ""
 	}
+	size := len("<history></history>") + 8
+	for i := range lines {
+		size += 128 + len(lines[i].Text)*17/16
+	}
 	var b strings.Builder
+	b.Grow(size)
 	b.WriteString("<history>\n")
-	for _, l := range lines {
-		from, tr := sender(l.Author), "person"
+	for i := range lines {
+		l := &lines[i]
+		from, tr := "", "person"
 		switch {
 		case l.Role == chat.LineAssistant:
-			tr = "self"
+			from, tr = sender(l.Author), "self"
 		case l.Role == chat.LineSystem:
 			from, tr = "task", "data"
 		case l.Author.Bot:
-			tr = "bot"
+			from, tr = sender(l.Author), "bot"
+		default:
+			from = sender(l.Author)
 		}
-		b.WriteString("<line" + attribute("role", string(l.Role)) + attribute("from", from) +
-			attribute("trust", tr) + attribute("at", stamp(l.At)))
+		b.WriteString("<line")
+		attribute(&b, "role", string(l.Role))
+		attribute(&b, "from", from)
+		attribute(&b, "trust", tr)
+		moment(&b, l.At)
 		if l.Note != "" {
-			b.WriteString(attribute("note", l.Note))
+			attribute(&b, "note", l.Note)
 		}
-		b.WriteString(">" + body(l.Text) + "</line>\n")
+		b.WriteByte('>')
+		escape(&b, l.Text, &inBody)
+		b.WriteString("</line>\n")
 	}
 	b.WriteString("</history>")
 	return b.String()
 }
 
 func inputs(all []chat.UserInput) string {
-	var out []string
-	for _, in := range all {
-		var b strings.Builder
-		b.WriteString("<input" + attribute("id", in.ID) + attribute("from", sender(in.Author)) +
-			attribute("trust", trust(in.Author)) + attribute("at", stamp(in.At)))
+	size := 0
+	for i := range all {
+		size += 192 + len(all[i].Text)*17/16
+		for j := range all[i].Attachments {
+			size += 128 + len(all[i].Attachments[j].Text)*17/16
+		}
+	}
+	var b strings.Builder
+	b.Grow(size)
+	for i := range all {
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		in := &all[i]
+		b.WriteString("<input")
+		attribute(&b, "id", in.ID)
+		attribute(&b, "from", sender(in.Author))
+		attribute(&b, "trust", trust(in.Author))
+		moment(&b, in.At)
 		if in.Question != "" {
-			b.WriteString(attribute("question", in.Question))
+			attribute(&b, "question", in.Question)
 		}
 		if in.Option != "" {
-			b.WriteString(attribute("option", in.Option))
+			attribute(&b, "option", in.Option)
 		}
-		b.WriteString(">\n" + body(in.Text) + "\n")
-		if cut := in.TextSize - len(in.Text); cut > 0 {
-			fmt.Fprintf(&b, "[cut: %d of %d bytes are not shown]\n", cut, in.TextSize)
-		}
-		for _, a := range in.Attachments {
-			b.WriteString(file(a))
+		b.WriteString(">\n")
+		text(&b, in.Text, int64(in.TextSize))
+		for j := range in.Attachments {
+			file(&b, &in.Attachments[j])
 		}
 		b.WriteString("</input>")
-		out = append(out, b.String())
 	}
-	return strings.Join(out, "\n")
+	return b.String()
 }
 
-// file renders an attachment as a labelled line, and its text where it is given.
-func file(a chat.Attachment) string {
-	tag := "<file" + attribute("name", a.Name) + attribute("type", a.MediaType) + attribute("bytes", strconv.FormatInt(a.Size, 10))
+// text writes a text on lines of its own, and how much of its whole size is not
+// in it.
+func text(b *strings.Builder, s string, size int64) {
+	escape(b, s, &inBody)
+	b.WriteByte('\n')
+	if cut := size - int64(len(s)); cut > 0 {
+		b.WriteString("[cut: " + strconv.FormatInt(cut, 10) + " of " + strconv.FormatInt(size, 10) + " bytes are not shown]\n")
+	}
+}
+
+// file writes an attachment as a labelled line, and its text where it is given.
+func file(b *strings.Builder, a *chat.Attachment) {
+	b.WriteString("<file")
+	attribute(b, "name", a.Name)
+	attribute(b, "type", a.MediaType)
+	attribute(b, "bytes", strconv.FormatInt(a.Size, 10))
 	if a.Text == "" {
-		return tag + "/>\n"
+		b.WriteString("/>\n")
+		return
 	}
-	out := tag + ">\n" + body(a.Text) + "\n"
-	if cut := a.Size - int64(len(a.Text)); cut > 0 {
-		out += fmt.Sprintf("[cut: %d of %d bytes are not shown]\n", cut, a.Size)
-	}
-	return out + "</file>\n"
+	b.WriteString(">\n")
+	text(b, a.Text, a.Size)
+	b.WriteString("</file>\n")
 }
 
 func results(all []chat.TaskResult) string {
-	var out []string
-	for _, r := range all {
-		var b strings.Builder
-		b.WriteString("<result" + attribute("task", r.ID) + attribute("status", string(r.Status)) + attribute("trust", "data"))
+	var b strings.Builder
+	for i := range all {
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		r := &all[i]
+		b.Grow(192 + len(r.Output)*17/16 + len(r.Error))
+		b.WriteString("<result")
+		attribute(&b, "task", r.ID)
+		attribute(&b, "status", string(r.Status))
+		attribute(&b, "trust", "data")
 		if r.Title != "" {
-			b.WriteString(attribute("title", r.Title))
+			attribute(&b, "title", r.Title)
 		}
 		if r.FailureReason != "" {
-			b.WriteString(attribute("reason", r.FailureReason))
+			attribute(&b, "reason", r.FailureReason)
 		}
 		b.WriteString(">\n")
 		if r.Output != "" {
-			b.WriteString(body(r.Output) + "\n")
+			escape(&b, r.Output, &inBody)
+			b.WriteByte('\n')
 		}
 		if r.Error != "" {
-			b.WriteString("error: " + body(r.Error) + "\n")
+			b.WriteString("error: ")
+			escape(&b, r.Error, &inBody)
+			b.WriteByte('\n')
 		}
 		b.WriteString("</result>")
-		out = append(out, b.String())
 	}
-	return strings.Join(out, "\n")
+	return b.String()
 }
 
-func environment(d Data) string {
-	var lines []string
+func environment(d *Data) string {
+	var b strings.Builder
 	add := func(name, value string) {
 		if value = oneLine(value); value != "" {
-			lines = append(lines, oneLine(name)+": "+value)
+			b.WriteString(oneLine(name))
+			b.WriteString(": ")
+			b.WriteString(value)
+			b.WriteByte('\n')
 		}
 	}
+	const begin = "<environment>\n"
+	b.WriteString(begin)
 	if !d.Now.IsZero() {
-		add("time", stamp(d.Now)+" ("+d.Now.UTC().Weekday().String()+")")
+		b.WriteString("time: ")
+		stamp(&b, d.Now)
+		b.WriteString(" (" + d.Now.UTC().Weekday().String() + ")\n")
 	}
 	add("platform", d.Platform)
 	for _, f := range d.Facts {
 		add(f.Name, f.Value)
 	}
-	if len(lines) == 0 {
+	if b.Len() == len(begin) {
 		return ""
 	}
-	return "<environment>\n" + strings.Join(lines, "\n") + "\n</environment>"
+	b.WriteString("</environment>")
+	return b.String()
 }

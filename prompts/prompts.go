@@ -26,6 +26,7 @@ import (
 	"slices"
 	"strings"
 	"text/template"
+	"text/template/parse"
 	"unicode/utf8"
 )
 
@@ -44,7 +45,16 @@ const maxFile = 256 << 10
 
 // A Set is all prompt files, parsed. It is safe for concurrent use.
 type Set struct {
-	all *template.Template
+	all      *template.Template
+	programs map[place]*program // of the files that have one
+	systems  rendered
+}
+
+func (s *Set) tree(name string) *parse.Tree {
+	if t := s.all.Lookup(name); t != nil {
+		return t.Tree
+	}
+	return nil
 }
 
 // Open parses all prompt files. Files below overrideDir, named as here
@@ -77,6 +87,7 @@ func Open(overrideDir string) (*Set, error) {
 			}
 		}
 	}
+	s.translate()
 	return s, s.try(overrideDir, overrides)
 }
 
@@ -99,20 +110,6 @@ func (s *Set) try(dir string, overrides map[string]string) error {
 		}
 	}
 	return nil
-}
-
-// Render gives one file of an agent's folder ("teller", "voice") filled with
-// data, which is a [View] unless an override says otherwise. Space around it is
-// trimmed.
-func (s *Set) Render(agent, file string, data any) (string, error) {
-	if !slices.Contains(files[agent], file) {
-		return "", fmt.Errorf("render prompt %s/%s: no such prompt; there are %s", agent, file, strings.Join(allowed(), ", "))
-	}
-	var b strings.Builder
-	if err := s.all.ExecuteTemplate(&b, agent+"/"+file, data); err != nil {
-		return "", fmt.Errorf("render prompt %s/%s: %w", agent, file, err)
-	}
-	return strings.TrimSpace(b.String()), nil
 }
 
 // readOverrides reads the known files below dir, keyed by their path from dir.

@@ -70,28 +70,25 @@ func (s *Store) Window(ctx context.Context, conversation string, l Limits) ([]ch
 	if err != nil {
 		return nil, fmt.Errorf("read the history of %s: %w", conversation, err)
 	}
-	lines := make([]placed, 0, len(values.Val()))
-	first := int(size.Val()) - len(values.Val())
-	type said struct { // a task that is run again has a second end with the same id
-		id string
-		at int64
-	}
-	seen := map[said]bool{}
-	for i, v := range values.Val() {
-		line, err := Decode(v)
-		if err != nil {
+	return window(s.decode(conversation, values.Val(), int(size.Val())), int(size.Val()), l), nil
+}
+
+// decode reads the newest of a list of total lines and places them.
+func (s *Store) decode(conversation string, values []string, total int) []placed {
+	lines := make([]placed, 0, len(values))
+	first := total - len(values)
+	for i, v := range values {
+		lines = append(lines, placed{at: first + i})
+		before, p := lines[:len(lines)-1], &lines[len(lines)-1]
+		if err := decodeTo(v, &p.line); err != nil {
 			s.bad.Add(1)
 			s.log.Warn("history_line_undecodable", "conversation", conversation, "position", first+i, "error", err)
-			continue
+			lines = before
+		} else if p.again(before) {
+			lines = before
 		}
-		once := said{line.ID, line.At.UnixMilli()}
-		if line.ID != "" && seen[once] {
-			continue
-		}
-		seen[once] = true
-		lines = append(lines, placed{at: first + i, line: line})
 	}
-	return window(lines, int(size.Val()), l), nil
+	return lines
 }
 
 // Undecodable counts the lines that were left out since the start because they

@@ -19,6 +19,14 @@ const (
 
 // Encode spells a line as it is stored. The spelling is JSON and add-only.
 func Encode(l chat.Line) string {
+	if s, ok := write(l); ok {
+		return s
+	}
+	return encode(l)
+}
+
+// encode is Encode by encoding/json.
+func encode(l chat.Line) string {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false) // stored, never served as HTML; a third less for code
@@ -31,16 +39,36 @@ func Encode(l chat.Line) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// Decode reads a stored line. It fails on anything that has no role.
+// Decode reads a stored line. It fails on anything that has no role. What it
+// gives may share its memory with s.
 func Decode(s string) (chat.Line, error) {
 	var l chat.Line
-	if err := json.Unmarshal([]byte(s), &l); err != nil {
-		return chat.Line{}, fmt.Errorf("decode history line: %w", err)
-	}
-	if l.Role == "" {
-		return chat.Line{}, fmt.Errorf("decode history line %q: it has no role", l.ID)
+	if err := decodeTo(s, &l); err != nil {
+		return chat.Line{}, err
 	}
 	return l, nil
+}
+
+// decodeTo is Decode into an empty line.
+func decodeTo(s string, l *chat.Line) error {
+	if !read(s, l) {
+		var err error
+		if *l, err = decode(s); err != nil {
+			return fmt.Errorf("decode history line: %w", err)
+		}
+	}
+	if l.Role == "" {
+		return fmt.Errorf("decode history line %q: it has no role", l.ID)
+	}
+	return nil
+}
+
+// decode is Decode by encoding/json. It is a function of its own since what is
+// handed to encoding/json lives on the heap, and a line that read has read need not.
+func decode(s string) (chat.Line, error) {
+	var l chat.Line
+	err := json.Unmarshal([]byte(s), &l)
+	return l, err
 }
 
 // InputLine is the line of what a person said. Attached files are named in it,

@@ -1,7 +1,7 @@
 package history
 
 import (
-	"fmt"
+	"strconv"
 	"unicode/utf8"
 
 	"mimikit/core/chat"
@@ -12,9 +12,28 @@ type placed struct {
 	at   int
 	line chat.Line
 	cost cost
+	last int64 // the latest time of this line and those before it, Unix milliseconds
 }
 
 type cost struct{ bytes, tokens int }
+
+// again places a line behind those before it, and says whether it came among
+// them, with the same id and time: a replayed dead letter says it again, and a
+// task that is run again has a second end with the same id.
+//
+// Times rise along a history but for a few places, so a look back at what is as
+// late finds nothing to compare as a rule, and needs no map of all that was said.
+func (p *placed) again(before []placed) bool {
+	at := p.line.At.UnixMilli()
+	p.last = at
+	for i := len(before) - 1; i >= 0 && before[i].last >= at; i-- {
+		p.last = max(p.last, before[i].last)
+		if p.line.ID != "" && before[i].line.ID == p.line.ID && before[i].line.At.UnixMilli() == at {
+			return true
+		}
+	}
+	return false
+}
 
 func (l Limits) normal() Limits {
 	if l.Max <= 0 {
@@ -109,8 +128,8 @@ const minText = 256
 
 // shorten cuts the longest texts until all fit.
 func (l Limits) shorten(lines []chat.Line) []chat.Line {
+	cut := make([]chat.Line, len(lines))
 	for bound := chat.MaxText; ; bound /= 2 {
-		cut := make([]chat.Line, len(lines))
 		var sum cost
 		for i, line := range lines {
 			line.Text = Cut(line.Text, bound)
@@ -121,20 +140,6 @@ func (l Limits) shorten(lines []chat.Line) []chat.Line {
 			return cut
 		}
 	}
-}
-
-// estimate guesses the tokens of a text: four bytes each in ASCII, one for every
-// other character. It is near enough for a bound, and needs no vocabulary.
-func estimate(s string) int {
-	ascii, other := 0, 0
-	for _, r := range s {
-		if r < utf8.RuneSelf {
-			ascii++
-		} else {
-			other++
-		}
-	}
-	return (ascii+3)/4 + other
 }
 
 // Cut bounds a text to size bytes, at a character's edge, and says at its end how
@@ -153,7 +158,7 @@ func Cut(s string, size int) string {
 }
 
 func note(cut, whole int) string {
-	return fmt.Sprintf("\n[cut: %d of %d bytes are not shown]", cut, whole)
+	return "\n[cut: " + strconv.Itoa(cut) + " of " + strconv.Itoa(whole) + " bytes are not shown]"
 }
 
 func edge(s string, n int) int {

@@ -2,6 +2,7 @@ package teller
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -101,14 +102,13 @@ func newestInput(inputs []chat.UserInput) *chat.UserInput {
 	return newest
 }
 
-// union joins ids in order, each once.
+// union joins ids in order, each once. They are few, as a rule one: looking
+// through them takes less than a map of them.
 func union(lists ...[]string) []string {
 	var out []string
-	seen := map[string]bool{}
 	for _, l := range lists {
 		for _, id := range l {
-			if id != "" && !seen[id] {
-				seen[id] = true
+			if id != "" && !slices.Contains(out, id) {
 				out = append(out, id)
 			}
 		}

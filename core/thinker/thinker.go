@@ -14,6 +14,7 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -219,14 +220,9 @@ func heard(d *chat.TellerDigest) []string {
 // the digest; those of the digest itself come after, should the entry lack them.
 func inputIDs(e *channel.Entry, d *chat.TellerDigest) []string {
 	out := append([]string(nil), e.InputIDs...)
-	seen := map[string]bool{}
-	for _, id := range out {
-		seen[id] = true
-	}
-	for _, in := range d.Inputs {
-		if !seen[in.ID] {
-			seen[in.ID] = true
-			out = append(out, in.ID)
+	for i := range d.Inputs {
+		if id := d.Inputs[i].ID; !slices.Contains(out, id) { // a few ids, as a rule one
+			out = append(out, id)
 		}
 	}
 	return out

@@ -1,0 +1,162 @@
+// Package console is the platform of one: a terminal. It is what a newcomer
+// meets in the first five minutes, and what scripts and developers talk through.
+//
+// It has the two halves of every platform. The [Poster] runs in the node that
+// posts a reply and appends it to the conversation's feed. The [Terminal] runs
+// wherever a person sits: it hands what they enter to an inbox and follows the
+// feed. Neither knows the other, nor which node owns the conversation, so a
+// terminal can be closed at any moment and shows on the next start what it
+// missed.
+//
+// A Terminal promises:
+//
+//   - What was entered is answered by something visible before it is sent.
+//   - A message keeps its id until it is stored. While the store is away it is
+//     offered again and again, the person is told, and it arrives once.
+//   - Nothing that a reply contains can steer the terminal: every control
+//     character is taken out, and only our own escape sequences are put in.
+//   - An output that is no terminal gets plain Markdown and nothing else.
+package console
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/user"
+	"strings"
+	"time"
+
+	"github.com/charmbracelet/x/term"
+
+	"mimikit/adapters"
+	"mimikit/core/chat"
+	"mimikit/core/feed"
+)
+
+// ErrNoAnswer is matched by errors that say that the wait for an answer ended.
+// The message is stored all the same, and the answer is shown when a terminal
+// is next started.
+var ErrNoAnswer = errors.New("no answer came in time")
+
+// Options of a Terminal. Inbox and Feed are needed.
+type Options struct {
+	Inbox adapters.Inbox
+	Feed  *feed.Feed
+
+	// Place names the conversation, so that one person may have several.
+	// Default: User.
+	Place string
+	// User is the person's id. Whoever can start a terminal on a store can do
+	// all with it, so the role is that of an admin. Default: the name of the
+	// account.
+	User string
+	// Status answers /status, in Markdown. Default: none.
+	Status func(ctx context.Context) (string, error)
+	// Greeting is shown first to a person at a terminal, in Markdown: who answers,
+	// and what there is to know. Default: nothing.
+	Greeting string
+	// HistoryFile keeps what was entered in the line editor; made if it is
+	// missing, readable for its owner only. Default: nothing is kept.
+	HistoryFile string
+	// Wait is how long to go without any answer before piped input and Once give
+	// up. Default 5 minutes.
+	Wait time.Duration
+
+	In       io.Reader // default os.Stdin
+	Out, Err io.Writer // default os.Stdout, os.Stderr
+	Environ  []string  // TERM, NO_COLOR; default os.Environ()
+	Now      func() time.Time
+	Logger   *slog.Logger // default: none
+}
+
+// A Terminal is one person's end of one conversation.
+type Terminal struct {
+	o      Options
+	talk   chat.Conversation
+	author chat.Author
+}
+
+// New makes a Terminal. It does nothing until Run or Once.
+func New(o Options) (*Terminal, error) {
+	if o.Environ == nil {
+		o.Environ = os.Environ()
+	}
+	if o.User == "" {
+		u, err := user.Current()
+		if err != nil {
+			return nil, fmt.Errorf("find out who sits at the terminal: %w; name the user in the options", err)
+		}
+		o.User = u.Username
+	}
+	o.Place = cmp.Or(o.Place, o.User)
+	o.Wait = cmp.Or(o.Wait, 5*time.Minute)
+	if o.In == nil {
+		o.In = os.Stdin
+	}
+	if o.Out == nil {
+		o.Out = os.Stdout
+	}
+	if o.Err == nil {
+		o.Err = os.Stderr
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
+	return &Terminal{
+		o:      o,
+		talk:   chat.Conversation{Platform: "console", Workspace: "local", Place: o.Place},
+		author: chat.Author{ID: o.User, Name: o.User, Role: chat.RoleAdmin},
+	}, nil
+}
+
+// Conversation is where the terminal talks.
+func (t *Terminal) Conversation() chat.Conversation { return t.talk }
+
+// Run talks until the person leaves, the input ends, or ctx does.
+//
+// With a terminal on both sides there is a line editor, and Run returns nil when
+// the person has left. With piped input each line is a message (a line that ends
+// in a backslash goes on with the next); when the input has ended Run waits for
+// all answers, and returns an error that says which did not come or what was
+// refused.
+func (t *Terminal) Run(ctx context.Context) error {
+	switch in, out := isTerminal(t.o.In), isTerminal(t.o.Out); {
+	case in && out && t.env("TERM") != "dumb" && t.env("TERM") != "":
+		return t.edit(ctx)
+	case in:
+		return t.prompt(ctx)
+	default:
+		return t.pipe(ctx)
+	}
+}
+
+// Once sends one text and writes the answer. It returns an error when the text
+// was refused or no answer came.
+func (t *Terminal) Once(ctx context.Context, text string) error {
+	one := make(chan string, 1)
+	one <- text
+	close(one)
+	return t.converse(ctx, one)
+}
+
+// env reads a variable as the last one to set it decides.
+func (t *Terminal) env(name string) string {
+	value := ""
+	for _, e := range t.o.Environ {
+		if v, ok := strings.CutPrefix(e, name+"="); ok {
+			value = v
+		}
+	}
+	return value
+}
+
+// isTerminal reports whether one end of the talk is a terminal.
+func isTerminal(end any) bool {
+	f, ok := end.(term.File)
+	return ok && term.IsTerminal(f.Fd())
+}
