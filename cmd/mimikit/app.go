@@ -116,8 +116,21 @@ func (a *App) nodeOptions(loops []channel.Loop) channel.Options {
 			},
 			Stale:   func() { a.metrics.StaleCommit(1) },
 			Retried: func() { a.metrics.RedisError("retry") },
-			Owned:   a.metrics.Leases,
+			Owned:   a.owned(),
 		},
+	}
+}
+
+// owned counts what this node holds, and each partition that it came to hold. The
+// node tells of every change by itself and from one goroutine.
+func (a *App) owned() func(held int) {
+	last := 0
+	return func(held int) {
+		a.metrics.Leases(held)
+		for ; last < held; last++ {
+			a.metrics.Takeover()
+		}
+		last = held
 	}
 }
 
@@ -164,11 +177,20 @@ func (a *App) loops(model *chosenModel) ([]channel.Loop, error) {
 		t.StopLoop(), t.FormatLoop(), a.showing("thinking", th.Loop()), t.DigestLoop(), out.Loop(),
 	}
 	for i := range loops {
+		loops[i].Step = a.counted(loops[i])
 		if loops[i].Lane == channel.LaneTurn {
 			loops[i].MaxAttempts = c.Channel.MaxAttempts
 		}
 	}
 	return loops, nil
+}
+
+// counted is the step of a loop, each start of it counted.
+func (a *App) counted(l channel.Loop) func(ctx context.Context, w *channel.Work) (channel.Effects, error) {
+	return func(ctx context.Context, w *channel.Work) (channel.Effects, error) {
+		a.metrics.StepStarted(l.Name)
+		return l.Step(ctx, w)
+	}
 }
 
 // showing makes a loop show on the platform that it works.

@@ -10,8 +10,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/charmbracelet/x/term"
-
 	"mimikit/adapters/console"
 	"mimikit/config"
 	"mimikit/core/store"
@@ -57,13 +55,15 @@ func (c *chatCmd) Run(ctx context.Context, std *streams, s *settings) error {
 		return err
 	}
 	terminal, err := console.New(console.Options{
-		Inbox: app.inbox, Feed: app.feed, User: c.As, Place: c.Talk, Wait: c.Wait, Status: app.statusMarkdown,
+		Inbox: app.inbox, Feed: app.feed, User: c.As, Place: c.Talk, Wait: c.Wait, Status: app.statusMarkdown, Greeting: greeting(app, joined),
 		HistoryFile: filepath.Join(cfg.DataDir, "chat-history"), In: std.in, Out: std.out, Err: std.err, Environ: s.environ, Logger: log,
 	})
 	if err != nil {
 		return err
 	}
-	c.greet(std, app, joined)
+	for _, w := range st.Warnings {
+		fmt.Fprintf(std.err, "Warning: %s.\n", w)
+	}
 	return app.during(ctx, !joined, func(ctx context.Context) error {
 		if c.Once != "" {
 			return terminal.Once(ctx, c.Once)
@@ -72,20 +72,13 @@ func (c *chatCmd) Run(ctx context.Context, std *streams, s *settings) error {
 	})
 }
 
-// greet tells a person at a terminal what they talk to.
-func (c *chatCmd) greet(std *streams, app *App, joined bool) {
-	for _, w := range app.store.Warnings {
-		fmt.Fprintf(std.err, "Warning: %s.\n", w)
-	}
-	out, ok := std.out.(*os.File)
-	if c.Once != "" || !ok || !term.IsTerminal(out.Fd()) || !term.IsTerminal(std.in.Fd()) {
-		return
-	}
+// greeting tells a person at a terminal what they talk to.
+func greeting(app *App, joined bool) string {
 	who := app.model
 	if joined {
 		who = "the node that runs already"
 	}
-	fmt.Fprintf(out, "%s %s\n  answers  %s\n  state    %s\n  help     /help, or just ask; Ctrl-D leaves\n\n", app.cfg.Name, version, who, app.store.Describe())
+	return fmt.Sprintf("**%s** %s\n\n- answers: %s\n- state: %s", app.cfg.Name, version, who, app.store.Describe())
 }
 
 // during runs f while the node runs. Without a node of its own only the store is

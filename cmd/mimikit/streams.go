@@ -2,11 +2,14 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
 
+	"mimikit/config"
 	"mimikit/core/channel"
+	"mimikit/core/store"
 )
 
 // streamsCmd shows the channels.
@@ -69,6 +72,9 @@ func withNode(ctx context.Context, s *settings, f func(n *channel.Node) error) e
 	}
 	log := slog.New(slog.DiscardHandler)
 	st, err := openStore(ctx, cfg, log, true)
+	if errors.Is(err, store.ErrNotRunning) && cfg.Redis.Mode == config.Embedded {
+		return fmt.Errorf("%w\nA node is 'mimikit chat' or 'mimikit serve' on the same data directory, with redis-server installed", err)
+	}
 	if err != nil {
 		return err
 	}
