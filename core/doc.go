@@ -32,6 +32,7 @@
 //   - [mimikit/core/history] reads the lines of a conversation back and cuts the
 //     window that fits a prompt. They are written by the commit of the turn that
 //     they belong to.
+//   - [mimikit/core/blob] keeps the texts that are too long for a stream.
 //   - [mimikit/core/feed] is a short stream for each terminal, so that a reply
 //     posted by any node reaches the terminal that waits for it.
 //
