@@ -183,13 +183,11 @@ func (d *desk) mark(ctx context.Context, puts ...channel.Put) error {
 	d.record = puts[0].Value
 	r := d.read()
 	line := "mark done=" + strings.Join(r.Done, ",")
-	for name, on := range map[string]bool{" posting": r.Posting, " unsure": r.Unsure} {
-		if on {
-			line += name
-		}
+	if r.Posting {
+		line += " posting"
 	}
-	if strings.Contains(line, " unsure posting") { // maps have no order
-		line = strings.Replace(line, " unsure posting", " posting unsure", 1)
+	if r.Unsure {
+		line += " unsure"
 	}
 	if r.Until != 0 {
 		line += " until=" + d.at(time.UnixMilli(r.Until))

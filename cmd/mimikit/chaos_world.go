@@ -284,6 +284,7 @@ func (n *chaosNode) start() error {
 	n.over = make(chan error, 1)
 	go func(cmd *exec.Cmd, over chan<- error) {
 		over <- cmd.Wait()
+		close(over)
 		_ = log.Close()
 	}(n.cmd, n.over)
 	return nil
@@ -298,7 +299,8 @@ func (n *chaosNode) signal(s syscall.Signal) {
 func (n *chaosNode) kill() {
 	if n.cmd != nil {
 		n.signal(syscall.SIGKILL)
-		_ = <-n.over // killed, as was meant
+		for range n.over { // killed, as was meant
+		}
 		n.cmd = nil
 	}
 }
