@@ -116,12 +116,21 @@ func refusedByServer(err error) bool {
 	if !errors.As(err, &re) {
 		return false
 	}
-	for _, passing := range []string{"LOADING", "MASTERDOWN", "READONLY", "CLUSTERDOWN", "TRYAGAIN", "NOREPLICAS", "MISCONF", "OOM", "UNKILLABLE", "BUSY", "MOVED", "ASK"} {
-		if strings.HasPrefix(re.Error(), passing) {
+	text := re.Error()
+	for _, code := range passing {
+		// Before Redis 7 the error of a command stands inside that of the script.
+		if strings.HasPrefix(text, code+" ") || strings.Contains(text, " -"+code+" ") {
 			return false
 		}
 	}
-	return true
+	return !strings.HasPrefix(text, "ERR max number of clients")
+}
+
+// passing are the errors that a server gives for a while and that say nothing of
+// the call: its state, its place in a Cluster, and who may speak to it.
+var passing = []string{
+	"LOADING", "MASTERDOWN", "READONLY", "CLUSTERDOWN", "TRYAGAIN", "NOREPLICAS", "MISCONF", "OOM", "UNKILLABLE",
+	"BUSY", "MOVED", "ASK", "NOAUTH", "WRONGPASS", "NOPERM",
 }
 
 // noSuchGroup reports whether a stream or its group is gone: the Redis lost it
