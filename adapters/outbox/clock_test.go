@@ -2,6 +2,7 @@ package outbox_test
 
 import (
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,12 +21,16 @@ func TestMarkerOfADelayedStart(t *testing.T) {
 		r := newRig(t, addr, 1)
 		r.change = func(o *outbox.Options) { o.PostTimeout, o.LookupAfter = 900*time.Millisecond, time.Second }
 		r.platform.fate = func(p adapters.Part, try int) fate {
-			if p.ReplyID == "r1" && try == 1 {
+			switch {
+			case p.ReplyID == "r1" && try == 1: // so that the start of the next try is counted by a call of its own
+				return fate{never: true, err: refusal(adapters.RetryPost, 0)}
+			case p.ReplyID == "r1" && try == 2:
 				return fate{after: 800 * time.Millisecond, mute: true}
 			}
 			return fate{}
 		}
-		var starting, posting sync.Once
+		var starts atomic.Int32 // of r1
+		var posting sync.Once
 		armed, died := make(chan struct{}), make(chan struct{})
 		r.ready = func(n *node) {
 			select {
@@ -33,13 +38,13 @@ func TestMarkerOfADelayedStart(t *testing.T) {
 			default:
 				return
 			}
-			starting.Do(func() { // of r1, before its start is committed
+			if starts.Add(1) == 2 { // before it is committed
 				n.proxy.Block(true)
 				time.AfterFunc(700*time.Millisecond, func() { n.proxy.Block(false) })
-			})
+			}
 		}
 		r.at = func(n *node, point, reply string, _ int) {
-			if n.name == "a" && point == "posting" && reply == "r1" {
+			if n.name == "a" && point == "posting" && reply == "r1" && starts.Load() == 2 {
 				posting.Do(func() {
 					n.proxy.Block(true)
 					close(died)

@@ -17,7 +17,7 @@ import (
 
 // chatCmd talks in the terminal.
 type chatCmd struct {
-	Once string        `placeholder:"TEXT" help:"Say this, print the answer, and exit."`
+	Once *string       `placeholder:"TEXT" help:"Say this, print the answer, and exit."`
 	As   string        `placeholder:"NAME" help:"Your name in the conversation. Default: the name of your account."`
 	Talk string        `placeholder:"NAME" help:"Which conversation; you may have several. Default: your name."`
 	Wait time.Duration `default:"5m" help:"How long to wait for an answer to --once and to piped input."`
@@ -35,11 +35,7 @@ func (c *chatCmd) Run(ctx context.Context, std *streams, s *settings) error {
 		return err
 	}
 	defer closeLog()
-	st, err := openStore(ctx, cfg, log, false)
-	joined := errors.Is(err, store.ErrNodeRunning)
-	if joined {
-		st, err = openStore(ctx, cfg, log, true)
-	}
+	st, joined, err := openOrJoin(ctx, cfg, log)
 	if err != nil {
 		return err
 	}
@@ -65,11 +61,26 @@ func (c *chatCmd) Run(ctx context.Context, std *streams, s *settings) error {
 		fmt.Fprintf(std.err, "Warning: %s.\n", w)
 	}
 	return app.during(ctx, !joined, func(ctx context.Context) error {
-		if c.Once != "" {
-			return terminal.Once(ctx, c.Once)
+		if c.Once != nil {
+			return terminal.Once(ctx, *c.Once)
 		}
 		return terminal.Run(ctx)
 	})
+}
+
+// openOrJoin opens the store as its node, or joins the node that runs. That one
+// may have its server yet to start, or be about to end, so this tries for a while.
+func openOrJoin(ctx context.Context, cfg config.Config, log *slog.Logger) (st *store.Store, joined bool, err error) {
+	for deadline := time.Now().Add(5 * time.Second); ; {
+		st, err = openStore(ctx, cfg, log, false)
+		if !errors.Is(err, store.ErrNodeRunning) {
+			return st, false, err
+		}
+		st, err = openStore(ctx, cfg, log, true)
+		if !errors.Is(err, store.ErrNotRunning) || time.Now().After(deadline) || pauseFor(ctx, 100*time.Millisecond) != nil {
+			return st, true, err
+		}
+	}
 }
 
 // greeting tells a person at a terminal what they talk to.

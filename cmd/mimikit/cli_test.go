@@ -20,9 +20,15 @@ func TestOnce(t *testing.T) {
 	if strings.TrimSpace(out) == "" || strings.Contains(out, "\x1b") {
 		t.Errorf("output %q, want plain words", out)
 	}
-	if stderr != "" {
+	if stderr != "" && d.hasRedis() {
 		t.Errorf("error output %q, want none", stderr)
 	}
+	// Nothing is something else than no --once: it must not wait for an input.
+	p := d.start("chat", "--once", "")
+	if code := p.within(patience); code != 1 {
+		t.Errorf("--once of nothing: exit code %d", code)
+	}
+	has(t, p.err.String(), "no text that I can read")
 	if pid := d.redisPID(); pid != 0 {
 		t.Errorf("redis-server %d is left behind", pid)
 	}
@@ -30,6 +36,7 @@ func TestOnce(t *testing.T) {
 
 func TestPipe(t *testing.T) {
 	t.Parallel()
+	storetest.Need(t)
 	d := deploy(t, llmtest.Answers("Both it is."))
 	out, stderr := d.run(0, "tea\ncoffee\n", "chat")
 	if out != "Both it is.\n" || stderr != "" {
@@ -46,6 +53,28 @@ func TestPipe(t *testing.T) {
 	}
 	calls = d.model.Calls()
 	has(t, string(calls[len(calls)-1].Body), "coffee", "Both it is.", "and milk")
+}
+
+// An answer that takes too long is no longer waited for, and not lost.
+func TestNoAnswer(t *testing.T) {
+	t.Parallel()
+	storetest.Need(t)
+	late := make(chan struct{})
+	d := deploy(t, func(x *llmtest.Exchange) {
+		select {
+		case <-late:
+		case <-t.Context().Done():
+		}
+		llmtest.Answers("At last.")(x)
+	})
+	d.serve()
+	out, stderr := d.run(1, "", "chat", "--talk", "t", "--wait", "2s", "--once", "hi")
+	close(late)
+	if out != "" {
+		t.Errorf("output %q", out)
+	}
+	has(t, stderr, "no answer came in time", "stored")
+	d.record(nil).answeredOnce("t", "hi", "At last.")
 }
 
 func TestCalled(t *testing.T) {

@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -116,6 +118,31 @@ func TestSecondNode(t *testing.T) {
 	node.signal(syscall.SIGTERM)
 	node.ends(0)
 	d.serve()
+}
+
+// A talk that is begun while the node beside it still starts its redis-server
+// waits for that.
+func TestChatWhileNodeStarts(t *testing.T) {
+	t.Parallel()
+	storetest.Need(t)
+	server, err := exec.LookPath("redis-server")
+	if err != nil {
+		t.Fatal(err)
+	}
+	bin, started := t.TempDir(), filepath.Join(t.TempDir(), "started")
+	slow := fmt.Sprintf("#!/bin/sh\n: >%s\nsleep 1\nexec %s \"$@\"\n", started, server)
+	if err := os.WriteFile(filepath.Join(bin, "redis-server"), []byte(slow), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	d := deploy(t, llmtest.Answers("Hello."))
+	d.with("PATH=" + bin + ":" + os.Getenv("PATH")).start("serve")
+	storetest.Eventually(t, "the start of redis-server", func() error {
+		_, err := os.Stat(started)
+		return err
+	})
+	if got := d.once("t", "hi"); got != "Hello." {
+		t.Errorf("the answer is %q", got)
+	}
 }
 
 // A stop is clean and soon, also in the middle of a model's call, and what it cut

@@ -37,7 +37,7 @@ func (c *streamsCmd) Run(ctx context.Context, std *streams, s *settings) error {
 				owned++
 			}
 		}
-		if _, err := fmt.Fprintf(std.out, "\n%d nodes, %d of %d partitions owned, %d dead letters\n",
+		if _, err := fmt.Fprintf(std.out, "\nnodes: %d, partitions owned: %d of %d, dead letters: %d\n",
 			len(st.Nodes), owned, len(st.Partitions), st.Dead); err != nil || !c.Partitions {
 			return err
 		}
