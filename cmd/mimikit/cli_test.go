@@ -187,7 +187,7 @@ func TestLookAtNode(t *testing.T) {
 	d := deploy(t, llmtest.Answers("Hello."))
 	d.serve()
 	out, _ := d.run(0, "", "streams")
-	has(t, out, "CHANNEL", "user-input", "teller-reply", "1 nodes, 16 of 16 partitions owned, 0 dead letters")
+	has(t, out, "CHANNEL", "user-input", "teller-reply", "nodes: 1, partitions owned: 16 of 16, dead letters: 0")
 	if waiting := regexp.MustCompile(`(?m)^[a-z-]+ +[a-z]+ +([1-9]\d* +\d+|\d+ +[1-9])`).FindString(out); waiting != "" {
 		t.Errorf("something waits where nothing was said: %q", waiting)
 	}

@@ -54,7 +54,7 @@ func TestKillWhileThinking(t *testing.T) {
 		t.Errorf("redis-server was process %d and is %d; want it adopted", redis, now)
 	}
 	out, _ := d.run(0, "", "streams")
-	has(t, out, "1 nodes, 16 of 16 partitions owned, 0 dead letters")
+	has(t, out, "nodes: 1, partitions owned: 16 of 16, dead letters: 0")
 }
 
 // The same when asker, node and redis-server are all gone at once.
