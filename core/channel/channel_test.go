@@ -154,9 +154,9 @@ func replacedOwnerChangesNothing(t *testing.T, s *store.Store) {
 	in := r.input("c", "m", "hello")
 	id := r.ingest(a.Node, in).InputID
 	<-slow
-	// Another node takes every partition, as it would after a's lease.
+	// The partition passes to another owner, as it would after a's lease.
 	p := r.keys.Partition(key("c"))
-	if err := s.Client.HSet(t.Context(), r.keys.Lease(p), "until", 0).Err(); err != nil {
+	if err := s.Client.HSet(t.Context(), r.keys.Lease(p), "token", "0-another", "until", 0).Err(); err != nil {
 		t.Fatal(err)
 	}
 	b := r.node("b", func(o *Options) { o.Keys = r.keys })

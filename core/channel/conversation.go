@@ -2,6 +2,7 @@ package channel
 
 import (
 	"context"
+	"runtime/debug"
 	"sort"
 	"time"
 
@@ -100,13 +101,12 @@ func (o *owner) examine(c *conversation) error {
 	}
 	c.buffer.Now, c.buffer.LastRun = o.now(), o.runs[c.key]
 	for _, lane := range []Lane{LaneTurn, LaneDeliver} {
-		if bad := c.firstBad(o.n.opt.Loops, lane); bad != nil {
-			if early := c.notBefore[lane].Sub(c.buffer.Now); early > 0 {
-				o.lookAgain(c, early)
-			} else if c.running[lane] == nil {
-				loop := o.loopOf(bad.Channel)
-				o.giveUp(o.newRun(c, loop, []*Entry{bad}), "it cannot be read: "+bad.bad.Error(), false)
-			}
+		// Nothing new is begun before what cannot be read is out of the way; a
+		// request to stop passes it.
+		bad := c.firstBad(o.n.opt.Loops, lane)
+		if bad != nil && c.running[lane] == nil && !c.notBefore[lane].After(c.buffer.Now) {
+			loop := o.loopOf(bad.Channel)
+			o.giveUp(o.newRun(c, loop, []*Entry{bad}), "it cannot be read: "+bad.bad.Error(), false)
 			continue
 		}
 		if err := o.examineLane(c, lane); err != nil {
@@ -125,7 +125,7 @@ func (o *owner) examineLane(c *conversation, lane Lane) error {
 		if loop.Lane != lane || (!loop.Preempts && (current != nil || early > 0)) {
 			continue
 		}
-		take, wait := loop.Ready(&c.buffer)
+		take, wait := o.ask(loop, c)
 		if len(take) == 0 {
 			if wait > 0 && (next == 0 || wait < next) {
 				next = wait
@@ -147,6 +147,19 @@ func (o *owner) examineLane(c *conversation, lane Lane) error {
 		o.lookAgain(c, next)
 	}
 	return nil
+}
+
+// ask asks a loop what it takes. One that panics takes nothing for a while, so
+// that one conversation cannot take the node down.
+func (o *owner) ask(loop *Loop, c *conversation) (take []*Entry, wait time.Duration) {
+	defer func() {
+		if p := recover(); p != nil {
+			o.n.log.Error("ready_panicked", "loop", loop.Name, "partition", o.p, "conversation", c.key,
+				"panic", p, "stack", string(debug.Stack()))
+			take, wait = nil, time.Minute
+		}
+	}()
+	return loop.Ready(&c.buffer)
 }
 
 // firstBad is the oldest entry of the lane whose payload cannot be decoded.

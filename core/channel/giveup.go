@@ -20,13 +20,19 @@ func (o *owner) giveUp(r *run, reason string, quiet bool) {
 			return
 		}
 		var effects Effects
+		var letters []letter
 		if r.loop.Failed != nil && r.c.key != "" && !quiet {
-			effects = r.loop.Failed(r.work, reason)
-		}
-		letters, err := o.letters(r, effects.Publish)
-		if err != nil {
-			o.hand(func() { o.retry(r, err) })
-			return
+			err := safely(r, func() (err error) {
+				effects = r.loop.Failed(r.work, reason)
+				letters, err = o.letters(r, effects)
+				return err
+			})
+			if err != nil {
+				// Given up in silence rather than never: the entries would come back
+				// to every node.
+				o.n.log.Error("failure_not_told", "loop", r.loop.Name, "partition", o.p, "conversation", r.c.key, "error", err)
+				effects, letters = Effects{}, nil
+			}
 		}
 		for i, e := range r.work.Entries {
 			if raw[i] != nil {

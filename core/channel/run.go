@@ -123,30 +123,37 @@ func (o *owner) enqueue(op *op) { o.ops = append(o.ops, op) }
 // start runs the step in a goroutine of its own.
 func (o *owner) start(r *run) {
 	o.n.steps.Go(func() {
-		effects, err := safely(r)
+		var effects Effects
 		var letters []letter
-		if err == nil {
-			letters, err = o.letters(r, effects.Publish)
-		}
+		err := safely(r, func() (err error) {
+			if effects, err = r.loop.Step(r.ctx, r.work); err == nil {
+				letters, err = o.letters(r, effects)
+			}
+			return err
+		})
 		o.hand(func() { o.finish(r, effects, letters, err) })
 	})
 }
 
-// safely turns a panic of a step into an error, so that one conversation cannot
+// safely turns a panic of a loop into an error, so that one conversation cannot
 // take the node down.
-func safely(r *run) (effects Effects, err error) {
+func safely(r *run, f func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("step %s panicked: %v\n%s", r.loop.Name, p, debug.Stack())
+			err = fmt.Errorf("loop %s panicked: %v\n%s", r.loop.Name, p, debug.Stack())
 		}
 	}()
-	return r.loop.Step(r.ctx, r.work)
+	return f()
 }
 
-func (o *owner) letters(r *run, publish []Publish) ([]letter, error) {
+// letters encodes what effects publish, and refuses what no call can carry.
+func (o *owner) letters(r *run, effects Effects) ([]letter, error) {
+	if err := knownTables(effects.Puts); err != nil {
+		return nil, fmt.Errorf("step %s: %w", r.loop.Name, err)
+	}
 	now := time.Now().Add(o.clockFor(r))
-	letters := make([]letter, 0, len(publish))
-	for _, p := range publish {
+	letters := make([]letter, 0, len(effects.Publish))
+	for _, p := range effects.Publish {
 		if roadNumber(p.To) == 0 || p.To == dead {
 			return nil, fmt.Errorf("step %s publishes to the unknown channel %q", r.loop.Name, p.To)
 		}
@@ -303,6 +310,9 @@ func (o *owner) tell(r *run, outcome string) {
 
 // mark commits puts of a running step. It must not outlive the owner.
 func (o *owner) mark(ctx context.Context, r *run, puts []Put) error {
+	if err := knownTables(puts); err != nil {
+		return fmt.Errorf("mark in %s: %w", r.c.key, err)
+	}
 	result := make(chan error, 1)
 	o.hand(func() {
 		o.enqueue(&op{

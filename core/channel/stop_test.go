@@ -2,6 +2,7 @@ package channel
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -72,4 +73,40 @@ func TestStopDoesNotWaitForRedis(t *testing.T) {
 	server.Kill()
 	stopsWithin(t, n, 8*time.Second)
 	server.Restart()
+}
+
+// A stop does not queue behind the turn, whatever else the conversation was sent.
+func TestStopPassesAnUnreadableEntry(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, s *store.Store) {
+		t.Parallel()
+		r := newRig(t, s)
+		thinking, cut := make(chan struct{}, 1), make(chan error, 1)
+		r.think = func(ctx context.Context, _ *Work, d *chat.TellerDigest) (string, error) {
+			if d.Summary != "long" {
+				return d.Summary, nil
+			}
+			thinking <- struct{}{}
+			select {
+			case <-ctx.Done():
+				cut <- context.Cause(ctx)
+			case <-time.After(5 * time.Second):
+				cut <- errors.New("not cut off")
+			}
+			return "", errors.New("too late")
+		}
+		n := r.node("a", nil)
+		long := r.ingest(n.Node, r.input("c", "1", "long")).InputID
+		<-thinking
+		p := r.keys.Partition(key("c"))
+		s.Client.XAdd(t.Context(), xadd(r.keys.Stream(p, UserInput), "conv", key("c"), "inputs", "broken", "v", "1", "data", "{"))
+		s.Client.HIncrBy(t.Context(), r.keys.Waiting(p), key("c"), 1)
+		stop := r.input("c", "2", "stop")
+		stop.Value.Kind, stop.Stop = chat.KindStop, true
+		stopID := r.ingest(n.Node, stop).InputID
+		if err := <-cut; !errors.Is(err, ErrStopped) {
+			t.Errorf("the turn ended by: %v", err)
+		}
+		r.awaitAll([]string{long, "broken", stopID})
+		r.awaitEmpty(n.Node)
+	})
 }

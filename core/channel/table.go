@@ -1,6 +1,10 @@
 package channel
 
-import "mimikit/core/chat"
+import (
+	"fmt"
+
+	"mimikit/core/chat"
+)
 
 // road is one channel: who reads it, and what it carries.
 type road struct {
@@ -50,4 +54,13 @@ func tableNumber(t Table) int {
 		}
 	}
 	return 0
+}
+
+func knownTables(puts []Put) error {
+	for _, p := range puts {
+		if tableNumber(p.Table) == 0 {
+			return fmt.Errorf("there is no table %q", p.Table)
+		}
+	}
+	return nil
 }

@@ -2,6 +2,7 @@ package channel
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 	"strconv"
@@ -39,6 +40,9 @@ type letter struct {
 // newLetter encodes a publish made from work; cause is its oldest entry.
 func newLetter(p Publish, conversation string, cause *Entry, now time.Time) (letter, error) {
 	data, err := json.Marshal(p.Value)
+	if err == nil && p.Value == nil {
+		err = errors.New("there is no value")
+	}
 	if err != nil {
 		return letter{}, fmt.Errorf("encode a %T for %s: %w", p.Value, p.To, err)
 	}
