@@ -133,8 +133,8 @@ func lostWritesAreFoundAndCounted(t *testing.T, s *store.Store) {
 		t.Error("after a loss posts are not suspect")
 	}
 	if got := lost.Load(); got < 5 || got > 20 {
-			// An answer from before the loss that is read after it was found makes
-			// it be found, and counted, once more.
+		// An answer from before the loss that is read after it was found makes
+		// it be found, and counted, once more.
 		t.Errorf("%d commits counted as lost, want about 10", got)
 	}
 }
