@@ -14,7 +14,6 @@ import (
 // time of its mark the step's idea of now is old. Its marker must outlast its
 // post all the same.
 func TestMarkerOfADelayedStart(t *testing.T) {
-	t.Skip("channel.Work does not tell Redis' time at the commit of a mark yet, and without that the marker may be short")
 	t.Parallel()
 	onEach(t, func(t *testing.T, addr string) {
 		t.Parallel()

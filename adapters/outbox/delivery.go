@@ -33,12 +33,15 @@ type delivery struct {
 	o     *Outbox
 	w     *channel.Work
 	reply *chat.Reply
-	start time.Time // our clock, when w.Now was Redis'
-	p     progress
+	// Redis' clock and ours at one moment. Until the first mark they may run
+	// behind, so that a marker is waited for too long, and after it ahead, so that
+	// a post never outlasts its marker.
+	redis, ours time.Time
+	p           progress
 }
 
 // now is Redis' time.
-func (d *delivery) now() time.Time { return d.w.Now.Add(time.Since(d.start)) }
+func (d *delivery) now() time.Time { return d.redis.Add(time.Since(d.ours)) }
 
 // recall reads how far an earlier run has come.
 func (d *delivery) recall(ctx context.Context) error {
@@ -71,7 +74,12 @@ func (d *delivery) remember(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("encode the post record of %s: %w", d.reply.ID, err)
 	}
-	return d.w.Mark(ctx, channel.Put{Table: channel.PostTable, Field: d.reply.ID, Value: string(data)})
+	asked := time.Now()
+	at, err := d.w.Mark(ctx, channel.Put{Table: channel.PostTable, Field: d.reply.ID, Value: string(data)})
+	if err == nil {
+		d.redis, d.ours = at, asked
+	}
+	return err
 }
 
 // post brings one part onto the platform, or says why not and when again.

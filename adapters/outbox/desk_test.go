@@ -166,19 +166,19 @@ func (d *desk) read() record {
 	return r
 }
 
-func (d *desk) mark(ctx context.Context, puts ...channel.Put) error {
+func (d *desk) mark(ctx context.Context, puts ...channel.Put) (time.Time, error) {
 	if len(puts) != 1 || puts[0].Table != channel.PostTable || puts[0].Field != d.reply.ID || puts[0].Value == "" {
 		d.t.Errorf("marked %+v", puts)
 	}
 	select {
 	case <-time.After(d.slow):
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return time.Time{}, context.Cause(ctx)
 	}
 	if err := d.markErr; err != nil {
 		d.markErr = nil
 		d.note("mark fails")
-		return err
+		return time.Time{}, err
 	}
 	d.record = puts[0].Value
 	r := d.read()
@@ -204,7 +204,7 @@ func (d *desk) mark(ctx context.Context, puts ...channel.Put) error {
 		line += " since=" + d.at(time.UnixMilli(r.Since))
 	}
 	d.note("%s", line)
-	return nil
+	return time.Now().Add(redisAhead), nil
 }
 
 func (d *desk) Split(r chat.Reply) []adapters.Part {

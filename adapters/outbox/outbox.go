@@ -97,7 +97,7 @@ func (o *Outbox) step(ctx context.Context, w *channel.Work) (channel.Effects, er
 	if !ok {
 		return channel.Effects{}, &channel.GiveUp{Why: fmt.Sprintf("a reply was expected, got %T", w.Entries[0].Value), Quiet: true}
 	}
-	d := delivery{o: o, w: w, reply: reply, start: time.Now()}
+	d := delivery{o: o, w: w, reply: reply, redis: w.Now, ours: time.Now()}
 	if err := d.recall(ctx); err != nil {
 		return channel.Effects{}, err
 	}

@@ -283,7 +283,7 @@ func TestMarks(t *testing.T) {
 			d.run()
 		}, `
 		mark done= posting until=20s
-		post 0 by 15s
+		post 0 by 9s
 		told slack posted
 		settle`)
 	})
@@ -297,7 +297,7 @@ func TestMarks(t *testing.T) {
 			d.run()
 		}, `
 		mark done= posting until=20s
-		mark done= until=15.5s
+		mark done= until=30.5s
 		later 500ms
 		mark done= posting until=50.5s
 		post 0 by 45.5s
@@ -357,7 +357,7 @@ func TestCutOff(t *testing.T) {
 			d.run()
 		}, `
 		mark done= posting until=20s
-		post 0 by 15s
+		post 0 by 14s
 		told slack posted
 		error: this node is stopping`)
 	})

@@ -156,14 +156,14 @@ func (r *rig) loop(n *node) channel.Loop {
 		opt := opt
 		opt.Posters = map[string]adapters.Poster{"slack": d}
 		mine := *w
-		mine.Mark = func(ctx context.Context, puts ...channel.Put) error {
+		mine.Mark = func(ctx context.Context, puts ...channel.Put) (time.Time, error) {
 			part++
 			at("marking", reply.ID, part)
-			err := w.Mark(ctx, puts...)
+			committed, err := w.Mark(ctx, puts...)
 			if err == nil {
 				at("marked", reply.ID, part)
 			}
-			return err
+			return committed, err
 		}
 		fx, err := outbox.New(opt).Loop().Step(ctx, &mine)
 		if err == nil {

@@ -39,8 +39,17 @@ type chaosNodeCmd struct {
 	Lease      time.Duration `required:""`
 }
 
-// Run runs the node until SIGTERM.
+// Run runs the node until SIGTERM. One that comes while the node still starts
+// ends it cleanly too.
 func (c *chaosNodeCmd) Run(ctx context.Context, std *streams) error {
+	err := c.run(ctx, std)
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
+}
+
+func (c *chaosNodeCmd) run(ctx context.Context, std *streams) error {
 	log := slog.New(slog.NewJSONHandler(std.err, nil))
 	cfg := config.Default()
 	cfg.Node = c.ID
@@ -61,7 +70,7 @@ func (c *chaosNodeCmd) Run(ctx context.Context, std *streams) error {
 		st, err = openStore(ctx, cfg, log, false)
 	}
 	if err != nil {
-		return err
+		return errors.Join(err, ctx.Err())
 	}
 	defer closeStore(st, log)
 	platform := &chaosPoster{url: c.Platform, node: c.ID, client: &http.Client{}}

@@ -315,7 +315,7 @@ func (n *chaosNode) stop() error {
 	case err := <-n.over:
 		n.cmd = nil
 		if err != nil {
-			return fmt.Errorf("node %d: %w", n.i, err)
+			return fmt.Errorf("node %d: %w; its log is node-%d.log (--keep)", n.i, err, n.i)
 		}
 		return nil
 	case <-time.After(15 * time.Second):

@@ -74,8 +74,10 @@ type Work struct {
 
 	// Mark commits puts before the step ends, fenced like its commit. It fails
 	// with the cause of the context when the partition or the turn is lost; the
-	// step must then return without any further effect outside.
-	Mark func(ctx context.Context, puts ...Put) error
+	// step must then return without any further effect outside. The time is
+	// Redis' at the commit. Now may run behind that, by whatever the start of the
+	// step took to be committed, so no deadline may rest on it.
+	Mark func(ctx context.Context, puts ...Put) (time.Time, error)
 	// Field reads one field of a table of this partition; "" when there is none.
 	Field func(ctx context.Context, table Table, field string) (string, error)
 }

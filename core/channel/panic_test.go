@@ -37,7 +37,8 @@ func TestPanicsStayInTheirConversation(t *testing.T) {
 		},
 		"an unknown table in a mark": func(l *Loop) {
 			l.Step = func(ctx context.Context, w *Work) (Effects, error) {
-				return Effects{}, w.Mark(ctx, Put{"nonsense", "a", "b"})
+				_, err := w.Mark(ctx, Put{"nonsense", "a", "b"})
+				return Effects{}, err
 			}
 		},
 	} {

@@ -154,7 +154,7 @@ func (r *rig) loops() []Loop {
 					return Effects{}, err
 				}
 				if done == "" || !r.find(reply.ID) {
-					if err := w.Mark(ctx, Put{PostTable, reply.ID, "posting"}); err != nil {
+					if _, err := w.Mark(ctx, Put{PostTable, reply.ID, "posting"}); err != nil {
 						return Effects{}, err
 					}
 					if r.post != nil {

@@ -30,7 +30,7 @@ func (o *owner) newRun(c *conversation, loop *Loop, take []*Entry) *run {
 		Conversation: c.key, Partition: o.p, Entries: append([]*Entry(nil), take...),
 		Attempt: 1, Suspect: o.now().Before(o.suspect), Now: o.now(),
 	}
-	r.work.Mark = func(ctx context.Context, puts ...Put) error { return o.mark(ctx, r, puts) }
+	r.work.Mark = func(ctx context.Context, puts ...Put) (time.Time, error) { return o.mark(ctx, r, puts) }
 	r.work.Field = o.field
 	c.running[loop.Lane] = r
 	return r
@@ -309,33 +309,37 @@ func (o *owner) tell(r *run, outcome string) {
 }
 
 // mark commits puts of a running step. It must not outlive the owner.
-func (o *owner) mark(ctx context.Context, r *run, puts []Put) error {
+func (o *owner) mark(ctx context.Context, r *run, puts []Put) (time.Time, error) {
 	if err := knownTables(puts); err != nil {
-		return fmt.Errorf("mark in %s: %w", r.c.key, err)
+		return time.Time{}, fmt.Errorf("mark in %s: %w", r.c.key, err)
 	}
-	result := make(chan error, 1)
+	type outcome struct {
+		at  time.Time
+		err error
+	}
+	result := make(chan outcome, 1)
 	o.hand(func() {
 		o.enqueue(&op{
 			conv: r.c.key, entries: r.work.Entries, puts: puts, durable: true,
 			done: func(a answer) {
 				switch a.status {
 				case opDone:
-					result <- nil
+					result <- outcome{at: o.now()} // the clock was set by this very answer
 				case opRefused:
-					result <- fmt.Errorf("mark in %s: %w", r.c.key, a.err)
+					result <- outcome{err: fmt.Errorf("mark in %s: %w", r.c.key, a.err)}
 				default:
-					result <- fmt.Errorf("mark in %s: its entries are settled: %w", r.c.key, ErrLost)
+					result <- outcome{err: fmt.Errorf("mark in %s: its entries are settled: %w", r.c.key, ErrLost)}
 				}
 			},
 		})
 	})
 	select {
-	case err := <-result:
-		return err
+	case out := <-result:
+		return out.at, out.err
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return time.Time{}, context.Cause(ctx)
 	case <-o.ctx.Done():
-		return context.Cause(o.ctx)
+		return time.Time{}, context.Cause(o.ctx)
 	}
 }
 
