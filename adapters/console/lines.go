@@ -52,17 +52,29 @@ func readLines(ctx context.Context, in io.Reader, lines chan<- string) {
 	}
 }
 
-// input starts to read lines. The reading ends with ctx where the input can be
-// interrupted (a terminal, a pipe); from another it ends with the input.
+// input starts to read lines; the caller must stop it. Where the input can be
+// interrupted (a terminal, a pipe), nothing reads from it once stop has returned;
+// another is let go, and read until it ends or has one more line.
 func (t *Terminal) input(ctx context.Context) (lines <-chan string, stop func()) {
-	in := t.o.In
-	cancel := func() {}
-	if r, err := cancelreader.NewReader(in); err == nil {
-		in, cancel = r, func() { r.Cancel() }
+	ctx, cancel := context.WithCancel(ctx)
+	ch, done := make(chan string), make(chan struct{})
+	read := func(in io.Reader) {
+		defer close(done)
+		readLines(ctx, in, ch)
 	}
-	ch := make(chan string)
-	go readLines(ctx, in, ch)
-	return ch, cancel
+	in, err := cancelreader.NewReader(t.o.In)
+	if err != nil {
+		go read(t.o.In)
+		return ch, cancel
+	}
+	go read(in)
+	return ch, func() {
+		cancel()
+		if in.Cancel() {
+			<-done
+			_ = in.Close() // of what it was interrupted with; the input stays open
+		}
+	}
 }
 
 // A lineScreen shows things one below the other: what is said on the output, and

@@ -17,9 +17,7 @@ const inFlight = 100
 
 // pipe sends what comes from an input that no person types.
 func (t *Terminal) pipe(ctx context.Context) error {
-	reading, cancel := context.WithCancel(ctx)
-	defer cancel()
-	lines, stop := t.input(reading)
+	lines, stop := t.input(ctx)
 	defer stop()
 	return t.converse(ctx, lines)
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -285,5 +287,57 @@ func TestNewDefaults(t *testing.T) {
 	c := term.Conversation()
 	if c.Platform != "console" || c.Workspace != "local" || c.Place == "" || c.Place != term.author.ID || c.Thread != "" || term.author.Role != chat.RoleAdmin {
 		t.Errorf("conversation %+v of %+v", c, term.author)
+	}
+}
+
+// The inputs that a shell gives: a pipe, a file, nothing at all. Each is read to
+// its end, and none is read any more when it is over.
+func TestPipeFromTheSystem(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "input")
+	if err := os.WriteFile(file, []byte("one\ntwo"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name, want string
+		open       func() (*os.File, error)
+	}{
+		{"file", "one|two", func() (*os.File, error) { return os.Open(file) }},
+		{"nothing", "", func() (*os.File, error) { return os.Open(os.DevNull) }},
+		{"pipe", "one|two", func() (*os.File, error) {
+			r, w, err := os.Pipe()
+			if err == nil {
+				_, err = w.WriteString("one\ntwo")
+				err = errors.Join(err, w.Close())
+			}
+			return r, err
+		}},
+		{"open pipe", "one", func() (*os.File, error) {
+			r, w, err := os.Pipe()
+			if err == nil {
+				t.Cleanup(func() { _ = w.Close() })
+				_, err = w.WriteString("one\n/quit\nnot read\n")
+			}
+			return r, err
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			in, err := c.open()
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := newRig(t)
+			r.options.In = in
+			if err := r.terminal(t).Run(t.Context()); err != nil {
+				t.Error(err)
+			}
+			if err := in.Close(); err != nil {
+				t.Error(err)
+			}
+			if r.texts() != c.want {
+				t.Errorf("sent %q, want %q", r.texts(), c.want)
+			}
+		})
 	}
 }
