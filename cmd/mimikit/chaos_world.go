@@ -314,6 +314,12 @@ func (n *chaosNode) stop() error {
 	select {
 	case err := <-n.over:
 		n.cmd = nil
+		var exit *exec.ExitError
+		if errors.As(err, &exit) {
+			if ws, ok := exit.Sys().(syscall.WaitStatus); ok && ws.Signaled() && ws.Signal() == syscall.SIGTERM {
+				return nil // it came before the process could listen for it
+			}
+		}
 		if err != nil {
 			return fmt.Errorf("node %d: %w; its log is node-%d.log (--keep)", n.i, err, n.i)
 		}
