@@ -160,10 +160,10 @@ const (
 
 // Channel sets the roads between the loops.
 type Channel struct {
-	Partitions     int           `koanf:"partitions" allow:"1..1024"`   // fixed for the life of a deployment
-	Lease          time.Duration `koanf:"lease" allow:"200ms..5m"`      // how long a dead node holds its partitions
-	MaxWaiting     int           `koanf:"maxWaiting" allow:"1..100000"` // inputs of one conversation before more are refused
-	MaxAttempts    int           `koanf:"maxAttempts" allow:"1..100"`   // starts of one step before it goes to the dead letters
+	Partitions     int           `koanf:"partitions" allow:"1..1024"` // fixed for the life of a deployment
+	Lease          time.Duration `koanf:"lease" allow:"200ms..5m"`    // how long a dead node holds its partitions
+	MaxWaiting     int           `koanf:"maxWaiting" allow:"1..1000"` // inputs of one conversation before more are refused
+	MaxAttempts    int           `koanf:"maxAttempts" allow:"1..100"` // starts of one step before it goes to the dead letters
 	RebalanceEvery time.Duration `koanf:"rebalanceEvery" allow:"100ms..10m"`
 	StopGrace      time.Duration `koanf:"stopGrace" allow:"0s..10m"` // how long running turns may finish when a partition or the node is given up
 }

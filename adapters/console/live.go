@@ -29,8 +29,16 @@ type live struct {
 func (t *Terminal) begin(ctx context.Context, s screen) (context.Context, *live) {
 	ctx, cancel := context.WithCancel(ctx)
 	l := &live{session: t.newSession(s, true), leave: cancel, more: make(chan struct{}, 1)}
-	l.work.Go(func() { l.catchUp(ctx) })
-	l.work.Go(func() { l.sendOn(ctx) })
+	known := make(chan struct{})
+	l.work.Go(func() { l.catchUp(ctx, known) })
+	l.work.Go(func() {
+		// An answer to what is sent now must not be taken for one that was missed.
+		select {
+		case <-known:
+			l.sendOn(ctx)
+		case <-ctx.Done():
+		}
+	})
 	return ctx, l
 }
 
@@ -100,8 +108,9 @@ func (l *live) sendOn(ctx context.Context) {
 	}
 }
 
-// catchUp shows what was missed and then what is said, until ctx ends.
-func (l *live) catchUp(ctx context.Context) {
+// catchUp shows what was missed and then what is said, until ctx ends. It closes
+// known when it has read what was missed.
+func (l *live) catchUp(ctx context.Context, known chan<- struct{}) {
 	var m feed.Missed
 	err := l.insist(ctx, func(ctx context.Context) (err error) {
 		m, err = l.t.o.Feed.Missed(ctx, l.t.talk.Key(), reader, mostMissed)
@@ -110,6 +119,7 @@ func (l *live) catchUp(ctx context.Context) {
 	if err != nil {
 		return // ctx ended
 	}
+	close(known)
 	l.showBusy()
 	if len(m.Entries) > 0 {
 		heading := "**While you were away:**"
