@@ -38,6 +38,35 @@ type delivery struct {
 	// a post never outlasts its marker.
 	redis, ours time.Time
 	p           progress
+	ahead       bool // the marker of the first part was committed with the reply
+}
+
+// ahead is the marker that is committed together with a reply, since its posting
+// mostly begins at once.
+func (o *Outbox) ahead(value any, at time.Time) []channel.Put {
+	reply, ok := value.(*chat.Reply)
+	if !ok || reply == nil || o.opt.Posters[reply.Conversation.Platform] == nil {
+		return nil
+	}
+	data, err := json.Marshal(progress{Posting: true, Until: at.Add(o.opt.LookupAfter).UnixMilli(), Since: at.UnixMilli()})
+	if err != nil {
+		return nil // unreachable: it is three plain fields
+	}
+	return []channel.Put{{Table: channel.PostTable, Field: reply.ID, Value: string(data)}}
+}
+
+// takeUp takes up the marker that was committed with the reply. One that leaves
+// no time, or that must be looked behind, is as good as none: nothing was posted
+// under it.
+func (d *delivery) takeUp() {
+	a := d.w.Ahead
+	if len(a.Puts) != 1 || d.w.Suspect || json.Unmarshal([]byte(a.Puts[0].Value), &d.p) != nil {
+		return
+	}
+	d.redis, d.ours = a.At, a.Sent
+	if d.ahead = d.left() > 0; !d.ahead {
+		d.p = progress{Since: d.p.Since}
+	}
 }
 
 // now is Redis' time.
@@ -45,7 +74,9 @@ func (d *delivery) now() time.Time { return d.redis.Add(time.Since(d.ours)) }
 
 // recall reads how far an earlier run has come.
 func (d *delivery) recall(ctx context.Context) error {
-	if !d.w.Fresh {
+	if d.w.Fresh {
+		d.takeUp()
+	} else {
 		v, err := d.w.Field(ctx, channel.PostTable, d.reply.ID)
 		if err != nil {
 			return err
@@ -84,37 +115,15 @@ func (d *delivery) remember(ctx context.Context) error {
 
 // post brings one part onto the platform, or says why not and when again.
 func (d *delivery) post(ctx context.Context, poster adapters.Poster, part adapters.Part) error {
-	if wait := d.untilThen(); wait > 0 {
-		why := "the platform is left alone until then"
-		if d.p.Posting {
-			why = "an earlier attempt to post may still take effect"
-		}
-		return &channel.Later{After: wait, Why: why}
-	}
-	if d.p.Posting || d.p.Unsure || d.w.Suspect {
-		id, err := d.lookup(ctx, poster, part)
-		if err != nil {
-			return d.unseen(ctx, err)
-		}
-		if id != "" {
-			d.done(id)
-			return nil
-		}
-		d.p.Unseen = 0
-		if d.p.Posting {
-			d.p.Posting, d.p.Until = false, 0
-			if d.p.Failures++; d.tired(d.p.Failures, d.o.opt.MaxAttempts) {
-				return d.giveUp(ctx, &adapters.PostError{Kind: adapters.RetryPost, Err: errNotThere}, false)
-			}
+	if !d.ahead {
+		if there, err := d.mark(ctx, poster, part); there || err != nil {
+			return err
 		}
 	}
-	d.p.Posting, d.p.Until = true, d.now().Add(d.o.opt.LookupAfter).UnixMilli()
-	if err := d.remember(ctx); err != nil {
-		return err
-	}
+	d.ahead = false
 	// The marker's time counts from before the mark was committed, so a slow
 	// commit leaves less for the post, or none.
-	left := d.untilThen() - (d.o.opt.LookupAfter - d.o.opt.PostTimeout)
+	left := d.left()
 	if left <= 0 {
 		// Redis is to blame, not the platform, so this is no failure of the part.
 		d.p.Posting = false
@@ -128,10 +137,46 @@ func (d *delivery) post(ctx context.Context, poster adapters.Poster, part adapte
 	return nil
 }
 
+// mark commits that the part may be posted from now on. It looks first whether an
+// earlier attempt has brought it there already.
+func (d *delivery) mark(ctx context.Context, poster adapters.Poster, part adapters.Part) (there bool, err error) {
+	if wait := d.untilThen(); wait > 0 {
+		why := "the platform is left alone until then"
+		if d.p.Posting {
+			why = "an earlier attempt to post may still take effect"
+		}
+		return false, &channel.Later{After: wait, Why: why}
+	}
+	if d.p.Posting || d.p.Unsure || d.w.Suspect {
+		id, err := d.lookup(ctx, poster, part)
+		if err != nil {
+			return false, d.unseen(ctx, err)
+		}
+		if id != "" {
+			d.done(id)
+			return true, nil
+		}
+		d.p.Unseen = 0
+		if d.p.Posting {
+			d.p.Posting, d.p.Until = false, 0
+			if d.p.Failures++; d.tired(d.p.Failures, d.o.opt.MaxAttempts) {
+				return false, d.giveUp(ctx, &adapters.PostError{Kind: adapters.RetryPost, Err: errNotThere}, false)
+			}
+		}
+	}
+	d.p.Posting, d.p.Until = true, d.now().Add(d.o.opt.LookupAfter).UnixMilli()
+	return false, d.remember(ctx)
+}
+
 var (
 	errNotThere = errors.New("an attempt whose outcome was unknown is not on the platform")
 	errSlowMark = errors.New("the marker took too long to be committed")
 )
+
+// left is how long a post may take that begins now.
+func (d *delivery) left() time.Duration {
+	return d.untilThen() - (d.o.opt.LookupAfter - d.o.opt.PostTimeout)
+}
 
 // untilThen is how long the marker, or a wait that was committed, still holds.
 func (d *delivery) untilThen() time.Duration { return time.UnixMilli(d.p.Until).Sub(d.now()) }

@@ -35,6 +35,7 @@ type desk struct {
 
 	record   string // what the posts table has
 	fresh    bool
+	ahead    channel.Ahead
 	suspect  bool
 	slow     time.Duration   // what a mark takes
 	markErr  error           // of the next mark
@@ -98,7 +99,7 @@ func (d *desk) work() *channel.Work {
 	}
 	return &channel.Work{
 		Conversation: e.Conversation, Entries: []*channel.Entry{&e}, Attempt: 1,
-		Fresh: d.fresh, Suspect: d.suspect, Now: time.Now().Add(redisAhead),
+		Fresh: d.fresh, Ahead: d.ahead, Suspect: d.suspect, Now: time.Now().Add(redisAhead),
 		Mark: d.mark,
 		Field: func(_ context.Context, table channel.Table, field string) (string, error) {
 			if table != channel.PostTable || field != d.reply.ID {
@@ -116,7 +117,7 @@ func (d *desk) run() {
 	loop := outbox.New(d.opt).Loop()
 	w := d.work()
 	fx, err := loop.Step(d.base, w)
-	d.fresh = false
+	d.fresh, d.ahead = false, channel.Ahead{}
 	var later *channel.Later
 	var enough *channel.GiveUp
 	switch {

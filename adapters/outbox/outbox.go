@@ -85,6 +85,7 @@ func (o *Outbox) Loop() channel.Loop {
 			return nil, 0
 		},
 		Step:   o.step,
+		Ahead:  o.ahead,
 		Failed: o.failed,
 		// Crashes in the middle of a post are counted here, refusals of the
 		// platform in the progress.

@@ -37,6 +37,7 @@ type Entry struct {
 	attempts int   // starts of a step with this entry, as counted in Redis
 	begun    bool  // the first start was counted ahead, when it was published or delivered
 	own      bool  // published by this owner, so no step was ever started with it before
+	ahead    Ahead // committed with it, while begun and own hold
 	stop     int64 // the conversation's stop number when it was accepted or published
 	bad      error // why the payload could not be decoded
 }
@@ -72,6 +73,11 @@ type Work struct {
 	Suspect      bool     // Redis has lately lost writes: look before any effect outside that cannot be undone
 	Now          time.Time
 
+	// Ahead is what the loop's Ahead gave for the one entry, when that was
+	// committed with the entry and the step is Fresh, so that nothing else was
+	// written or done since; else it is empty.
+	Ahead Ahead
+
 	// Mark commits puts before the step ends, fenced like its commit. It fails
 	// with the cause of the context when the partition or the turn is lost; the
 	// step must then return without any further effect outside. The time is
@@ -80,6 +86,13 @@ type Work struct {
 	Mark func(ctx context.Context, puts ...Put) (time.Time, error)
 	// Field reads one field of a table of this partition; "" when there is none.
 	Field func(ctx context.Context, table Table, field string) (string, error)
+}
+
+// Ahead is a mark that was committed together with the entry that it is about.
+type Ahead struct {
+	Puts []Put
+	At   time.Time // Redis' time of the commit
+	Sent time.Time // our time before the commit was sent, which At is not before
 }
 
 // Effects are what a step wants done. They are applied in one atomic script
@@ -134,7 +147,7 @@ type Loop struct {
 	From []Name // channels it takes from
 	// Ready decides, from what a conversation has waiting, what to take now.
 	// It returns nothing and a wait when something may be due later (0: only
-	// when more arrives). It is pure and quick: it runs in the partition's one
+	// when more arrives). Of more than 2,000 entries the first are taken. It is pure and quick: it runs in the partition's one
 	// goroutine. Loops of a lane are asked in the table's order.
 	Ready func(b *Buffer) (take []*Entry, wait time.Duration)
 	// Step does the work. It is run in a goroutine of its own and may take long;
@@ -144,6 +157,11 @@ type Loop struct {
 	// Failed gives the effects when the work is given up: its entries go to the
 	// dead letters, and whoever asked is told. reason is for people.
 	Failed func(w *Work, reason string) Effects
+	// Ahead gives the puts that the first start of a step would mark for a
+	// value, so that they are committed with the publishing and cost no call of
+	// their own. at is Redis' time, as near as it is known. The puts are taken
+	// back when this node stops before it starts the step. nil marks nothing.
+	Ahead func(value any, at time.Time) []Put
 	// Preempts makes a ready step of this loop cut off (ErrStopped) the one that
 	// runs in its lane.
 	Preempts bool

@@ -36,9 +36,10 @@ type op struct {
 type answer struct {
 	status   int
 	stop     string
-	ids      []string // of the letters
-	repeated bool     // the call was sent more than once, so a settled op may be our own
-	err      error    // with opRefused
+	ids      []string  // of the letters
+	at, sent time.Time // Redis' time of the call, and ours before it was sent
+	repeated bool      // the call was sent more than once, so a settled op may be our own
+	err      error     // with opRefused
 }
 
 // The bounds of one call: ops, ids and bytes. They keep a script well under a
@@ -48,6 +49,9 @@ const (
 	maxIDs   = 1000
 	maxBytes = 512 << 10
 	readPage = 100
+	// maxTake bounds what a step takes: a script passes at most some thousand
+	// values to one command. Loops keep well below it.
+	maxTake = 2 * maxIDs
 )
 
 // batch takes the ops of the next call. At least one is taken.
@@ -112,21 +116,20 @@ func (e *refusedError) Unwrap() error { return e.err }
 // send sends one call and applies its answer.
 func (o *owner) send(ops []*op, renew bool) error {
 	keys, args := o.call(ops, renew)
-	waiting := o.stopped // for what this call reads
-	if !o.read && !o.readAll && !o.hot {
-		waiting = nil
-	}
+	reads, stopped := o.read || o.readAll || o.hot, len(o.stopped)
 	durable := false
 	for _, op := range ops {
 		durable = durable || op.durable
 	}
 	start := time.Now()
+	sent := start
 	var got []any
 	repeated := false
 	for try := 0; ; try++ {
 		before := o.n.commits[o.p].Load()
 		o.seq++
 		args[1] = strconv.FormatInt(o.seq, 10)
+		sent = time.Now()
 		var err error
 		got, err = o.n.run(o.ctx, durable, cycleScript, keys, args...)
 		if err == nil {
@@ -169,7 +172,7 @@ func (o *owner) send(ops []*op, renew bool) error {
 	}
 	ids, stops := asList(got[3]), asList(got[6])
 	for i, op := range ops {
-		a := answer{status: opDone, repeated: repeated}
+		a := answer{status: opDone, repeated: repeated, at: time.UnixMilli(asInt(got[2])), sent: sent}
 		if i < len(stops) {
 			a.stop = asString(stops[i])
 		}
@@ -195,14 +198,30 @@ func (o *owner) send(ops []*op, renew bool) error {
 			}
 		}
 	}
-	for _, r := range waiting {
-		o.takeBack(r)
-	}
-	o.stopped = o.stopped[len(waiting):]
-	o.read = asInt(got[5]) == 1 || len(o.stopped) > 0
 	o.hot = arrived
+	if more := asInt(got[5]) == 1; reads && !more {
+		o.allRead(stopped)
+	}
+	o.read = asInt(got[5]) == 1 || len(o.stopped) > 0
 	o.readAll = o.readAll && asInt(got[5]) == 1
 	return nil
+}
+
+// allRead notes that a call has read all there was. Of those that were stopped
+// before it was sent, the request to stop is in memory now. And what the waiter
+// saw was delivered: to this owner, or, when somebody has read and acknowledged
+// it who is none, to nobody; it must not be waited for again.
+func (o *owner) allRead(stopped int) {
+	for _, r := range o.stopped[:stopped] {
+		o.takeBack(r)
+	}
+	o.stopped = o.stopped[stopped:]
+	for name, id := range o.heard {
+		if idLess(o.lastID[name], id) {
+			o.lastID[name] = id
+		}
+	}
+	clear(o.heard)
 }
 
 // takeOut answers the ops that do not hold; the rest of the batch, which was not

@@ -2,6 +2,7 @@ package channel
 
 import (
 	"fmt"
+	"slices"
 	"sort"
 	"strconv"
 	"time"
@@ -23,7 +24,7 @@ func (o *owner) giveUp(r *run, reason string, quiet bool) {
 		var letters []letter
 		if r.loop.Failed != nil && r.c.key != "" && !quiet {
 			err := safely(r, func() (err error) {
-				effects = r.loop.Failed(r.work, reason)
+				effects = r.loop.Failed(wholeWork(r.work, raw), reason)
 				letters, err = o.letters(r, effects)
 				return err
 			})
@@ -41,6 +42,19 @@ func (o *owner) giveUp(r *run, reason string, quiet bool) {
 		}
 		o.hand(func() { o.bury(r, effects, letters) })
 	})
+}
+
+// wholeWork is the work with the payloads of entries that were held by id only.
+// Those are copies, since the entries themselves belong to the owner.
+func wholeWork(w *Work, raw []map[string]string) *Work {
+	whole := *w
+	whole.Entries = slices.Clone(w.Entries)
+	for i, e := range whole.Entries {
+		if e.Value == nil && e.bad == nil && raw[i] != nil {
+			whole.Entries[i] = readEntry(e.Channel, e.ID, raw[i], roads[roadNumber(e.Channel)-1].decode)
+		}
+	}
+	return &whole
 }
 
 // bury commits what giveUp gathered, without a gate: a failure is told even to

@@ -68,6 +68,7 @@ type Node struct {
 	owned   atomic.Int64   // partitions owned now
 	share   atomic.Int64   // partitions this node should own
 	owners  map[int]*owner // :: partition -> its owner here; only Run touches it
+	tries   []string       // :: partition -> run id of a try to own it whose answer was lost
 	lost    []string       // :: partition -> token under which its memory became void
 	steps   sync.WaitGroup // running steps and waiters
 	over    chan *owner    // owners whose run has ended
@@ -116,6 +117,7 @@ func New(opt Options) (*Node, error) {
 		losses:  make([]atomic.Int64, opt.Keys.Partitions),
 		suspect: make([]atomic.Int64, opt.Keys.Partitions),
 		owners:  map[int]*owner{},
+		tries:   make([]string, opt.Keys.Partitions),
 		lost:    make([]string, opt.Keys.Partitions),
 		over:    make(chan *owner, opt.Keys.Partitions),
 	}
@@ -257,12 +259,14 @@ func (n *Node) balance(ctx context.Context, nodes int, handedBack *time.Time) {
 
 // acquire tries to own a partition and starts its owner.
 func (n *Node) acquire(ctx context.Context, p int) bool {
-	runID := fmt.Sprintf("%016x", n.opt.Rand())
+	runID := cmp.Or(n.tries[p], fmt.Sprintf("%016x", n.opt.Rand()))
 	before := n.commits[p].Load()
 	answer, err := n.run(ctx, false, acquireScript,
 		[]string{n.keys.Lease(p), n.keys.Epoch(p), n.keys.Commits(p)},
 		n.opt.NodeID, runID, n.opt.Lease.Milliseconds(), n.lost[p])
+	n.tries[p] = ""
 	if err != nil {
+		n.tries[p] = runID // the partition may be ours without our knowing the token
 		if ctx.Err() == nil {
 			n.log.Warn("acquire_failed", "partition", p, "error", err)
 		}

@@ -47,13 +47,14 @@ type owner struct {
 	hot     bool   // the last read brought something: calls made for other reasons read too, until the waiter is armed
 	reload  bool   // the pending list may hold more than memory
 
-	lastID  map[Name]string // :: external channel -> newest id seen
+	lastID  map[Name]string // :: external channel -> newest id delivered
+	heard   map[Name]string // :: external channel -> id that the waiter saw, until everything up to it was delivered
 	waiting bool            // the waiter has been armed
 	arm     chan []string   // to the waiter: streams and ids
 
 	mu       sync.Mutex
-	finished []func() // handed over by other goroutines, run by the owner
-	woken    bool     // the waiter saw something
+	finished []func()          // handed over by other goroutines, run by the owner
+	woken    map[string]string // :: stream -> id that the waiter saw there; nil while it sleeps
 	leaveAt  time.Time
 	asked    bool          // to leave
 	wake     chan struct{} // capacity 1
@@ -63,7 +64,7 @@ func newOwner(n *Node, p int, token string, nowMs int64) *owner {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	o := &owner{
 		n: n, p: p, token: token, generation: n.opt.Generation(), losses: n.losses[p].Load(), ctx: ctx, cancel: cancel,
-		convs: map[string]*conversation{}, runs: map[string]time.Time{}, known: map[string]bool{}, lastID: map[Name]string{},
+		convs: map[string]*conversation{}, runs: map[string]time.Time{}, known: map[string]bool{}, lastID: map[Name]string{}, heard: map[Name]string{},
 		arm: make(chan []string, 1), wake: make(chan struct{}, 1),
 	}
 	k := n.keys
@@ -226,6 +227,7 @@ func (o *owner) waitForNews() {
 			<-o.ctx.Done() // no loop reads what others write
 			return
 		}
+		var seen map[string]string // :: stream -> id
 		for o.ctx.Err() == nil {
 			got, err := o.n.opt.Blocking.XRead(o.ctx, &redis.XReadArgs{Streams: streams, Count: 1, Block: o.n.opt.Poll}).Result()
 			if errors.Is(err, redis.Nil) || (err == nil && len(got) == 0) {
@@ -242,10 +244,14 @@ func (o *owner) waitForNews() {
 				}
 				continue
 			}
+			seen = make(map[string]string, len(got))
+			for _, s := range got {
+				seen[s.Stream] = s.Messages[len(s.Messages)-1].ID
+			}
 			break
 		}
 		o.mu.Lock()
-		o.woken = true
+		o.woken = seen
 		o.mu.Unlock()
 		o.signal()
 	}
@@ -270,8 +276,13 @@ func (o *owner) takeHandedOver() {
 	o.mu.Lock()
 	todo := o.finished
 	o.finished = nil
-	if o.woken {
-		o.woken, o.waiting, o.read = false, false, true
+	if o.woken != nil {
+		for _, r := range roads {
+			if id := o.woken[o.n.keys.Stream(o.p, r.name)]; id != "" {
+				o.heard[r.name] = id
+			}
+		}
+		o.woken, o.waiting, o.read = nil, false, true
 	}
 	o.mu.Unlock()
 	for _, f := range todo {
@@ -356,7 +367,11 @@ func (o *owner) takeBackBegun() {
 			for _, e := range list {
 				if e.begun {
 					e.begun, e.attempts = false, 0
-					o.enqueue(&op{conv: c.key, entries: []*Entry{e}, puts: attemptPuts([]*Entry{e}), done: func(answer) {}})
+					puts := attemptPuts([]*Entry{e})
+					for _, p := range e.ahead.Puts {
+						puts = append(puts, Put{Table: p.Table, Field: p.Field})
+					}
+					o.enqueue(&op{conv: c.key, entries: []*Entry{e}, puts: puts, done: func(answer) {}})
 				}
 			}
 		}

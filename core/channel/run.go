@@ -24,6 +24,7 @@ type run struct {
 }
 
 func (o *owner) newRun(c *conversation, loop *Loop, take []*Entry) *run {
+	take = take[:min(len(take), maxTake)]
 	r := &run{loop: loop, c: c, started: time.Now()}
 	r.ctx, r.cancel = context.WithCancelCause(o.ctx)
 	r.work = &Work{
@@ -54,6 +55,9 @@ func (o *owner) begin(r *run) error {
 	if begun {
 		// The call that published or delivered the entries has counted this start.
 		r.work.Fresh = fresh
+		if fresh && len(r.work.Entries) == 1 {
+			r.work.Ahead = r.work.Entries[0].ahead
+		}
 		for _, e := range r.work.Entries {
 			e.attempts = 1
 		}
@@ -164,7 +168,14 @@ func (o *owner) letters(r *run, effects Effects) ([]letter, error) {
 		if !o.reads(p.To) {
 			l.entry = nil
 		}
-		l.begun = l.entry != nil
+		if l.begun = l.entry != nil; l.begun {
+			if loop := o.loopOf(p.To); loop.Ahead != nil {
+				l.entry.ahead.Puts = loop.Ahead(p.Value, now)
+				if err := knownTables(l.entry.ahead.Puts); err != nil {
+					return nil, fmt.Errorf("loop %s marks ahead: %w", loop.Name, err)
+				}
+			}
+		}
 		letters = append(letters, l)
 	}
 	return letters, nil
@@ -207,9 +218,15 @@ func (o *owner) finish(r *run, effects Effects, letters []letter, err error) {
 // commit enqueues the op that applies a step's effects and settles its entries,
 // unless the conversation's stop number is no longer gate ("" for any).
 func (o *owner) commit(r *run, gate string, effects Effects, letters []letter) {
+	puts := effects.Puts
+	for _, l := range letters {
+		if l.begun {
+			puts = append(puts[:len(puts):len(puts)], l.entry.ahead.Puts...)
+		}
+	}
 	o.enqueue(&op{
 		conv: r.c.key, stop: gate, settle: true, entries: r.work.Entries,
-		letters: letters, history: effects.History, puts: effects.Puts,
+		letters: letters, history: effects.History, puts: puts,
 		done: func(a answer) {
 			switch a.status {
 			case opDone:
@@ -244,6 +261,7 @@ func (o *owner) settled(r *run, letters []letter, a answer) {
 			continue
 		}
 		l.entry.ID, l.entry.begun, l.entry.own, l.entry.attempts = a.ids[i], l.begun, true, 1
+		l.entry.ahead.At, l.entry.ahead.Sent = a.at, a.sent
 		l.entry.stop, _ = strconv.ParseInt(a.stop, 10, 64) // the script gives a number
 		o.deliver(l.entry)
 	}

@@ -9,6 +9,7 @@
 -- Each entry is stamped with its conversation's stop number, so that what was said
 -- before a stop is told from what was said after it.
 local out, touched, convs, at = {redis.call('INCR', KEYS[1])}, {}, {}, 3
+local most = tonumber(ARGV[1])
 while at <= #ARGV do
   convs[#convs + 1] = ARGV[at + 2]
   at = at + 5 + ARGV[at + 4]
@@ -26,9 +27,20 @@ while at <= #ARGV do
   local m = tonumber(ARGV[at + 4])
   local first = at + 5
   at = first + m
-  if redis.call('HSETNX', seen, digest, '1') == 0 then
+  local new, waits = redis.call('HSETNX', seen, digest, '1') == 1, 0
+  if new then waits = redis.call('HINCRBY', KEYS[2], conv, 1) end
+  if waits > most and not stop then
+    -- Entries that others deleted or trimmed were never counted down. No more can
+    -- wait than there are, and this one.
+    local there = redis.call('XLEN', KEYS[4]) + 1
+    if waits > there then
+      waits = there
+      redis.call('HSET', KEYS[2], conv, there)
+    end
+  end
+  if not new then
     out[#out + 1] = 'seen'
-  elseif redis.call('HINCRBY', KEYS[2], conv, 1) > tonumber(ARGV[1]) and not stop then
+  elseif waits > most and not stop then
     redis.call('HINCRBY', KEYS[2], conv, -1)
     redis.call('HDEL', seen, digest)
     out[#out + 1] = 'full'
