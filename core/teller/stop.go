@@ -15,6 +15,9 @@ import (
 // long messages can wait when somebody stops, and a commit has a bound.
 const maxStopped = 256 << 10
 
+// mostStopped bounds how many inputs one stop drops when several wait.
+const mostStopped = 1000
+
 // StopLoop drops what the turn of a conversation has, at once: it cuts off the
 // step that runs in its lane. Only the turn is stopped: background tasks are
 // cancelled by name.
@@ -26,13 +29,13 @@ func (t *Teller) StopLoop() channel.Loop {
 	}
 }
 
-// stopReady takes the turn and every input up to the last stop. What was said
-// after it is meant for the next turn.
+// stopReady takes the turn and every input up to the last stop, or the last
+// within bounds. What was said after it is meant for the next turn.
 func stopReady(b *channel.Buffer) ([]*channel.Entry, time.Duration) {
 	inputs := b.Entries(channel.UserInput)
 	last := -1
 	for i, e := range inputs {
-		if isStop(e) {
+		if isStop(e) && (last < 0 || i < mostStopped) {
 			last = i
 		}
 	}
