@@ -247,7 +247,7 @@ func Default() Config {
 		Outbox: Outbox{
 			PostTimeout: 15 * time.Second,
 			LookupAfter: 20 * time.Second,
-			MaxAttempts: 10,
+			MaxAttempts: 100,
 			GiveUpAfter: time.Hour,
 		},
 		Log: Log{Level: "info", Format: "json"},

@@ -77,7 +77,7 @@ func (s *session) sendAll(ctx context.Context, lines <-chan string) (failed int,
 		select {
 		case line, more = <-lines:
 		case <-ctx.Done():
-			return failed, context.Cause(ctx)
+			return failed, s.interrupted(context.Cause(ctx))
 		}
 		if !more {
 			return failed, nil
@@ -123,11 +123,25 @@ func (s *session) await(ctx context.Context, most int) error {
 				patience.Reset(s.t.o.Wait)
 			}
 		case <-patience.C:
-			return fmt.Errorf("%w: %d of the messages had none when none had come for %v; they are stored, and the answers are shown when a terminal is next started", ErrNoAnswer, n, s.t.o.Wait)
+			return fmt.Errorf("%w: %d of the messages are without one after %v; they are stored, and the answers are shown when a terminal is next started", ErrNoAnswer, n, s.t.o.Wait)
 		case <-ctx.Done():
-			return errors.Join(context.Cause(ctx), fmt.Errorf("left while %d messages had no answer", n))
+			return s.interrupted(context.Cause(ctx))
 		}
 	}
+}
+
+// interrupted says what an end before the end leaves open. To be asked to end is
+// no failure of itself; that answers are missing is one.
+func (s *session) interrupted(cause error) error {
+	n := s.open()
+	if n == 0 {
+		return cause
+	}
+	err := fmt.Errorf("%w: interrupted while %d of the messages had none; they are stored, and the answers are shown when a terminal is next started", ErrNoAnswer, n)
+	if errors.Is(cause, context.Canceled) {
+		return err
+	}
+	return errors.Join(cause, err)
 }
 
 // keepCursor records how much of what was said was shown without a gap: what

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -339,5 +340,32 @@ func TestPipeFromTheSystem(t *testing.T) {
 				t.Errorf("sent %q, want %q", r.texts(), c.want)
 			}
 		})
+	}
+}
+
+// Whoever interrupts a pipe is told that answers are missing, and so is the
+// script that called it.
+func TestInterruptedPipe(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	accepted := make(chan struct{})
+	r.answer = func(adapters.Message) []chat.Reply {
+		close(accepted)
+		return nil
+	}
+	in, out := io.Pipe() // stays open: more may come
+	defer out.Close()
+	r.options.In = in
+	term := r.terminal(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	over := make(chan error, 1)
+	go func() { over <- term.Run(ctx) }()
+	if _, err := io.WriteString(out, "one\n"); err != nil {
+		t.Fatal(err)
+	}
+	<-accepted
+	cancel()
+	if err := <-over; !errors.Is(err, ErrNoAnswer) || errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "1 of the messages") {
+		t.Errorf("%v, want that one message has no answer", err)
 	}
 }

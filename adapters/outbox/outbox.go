@@ -32,7 +32,7 @@ type Options struct {
 
 	PostTimeout time.Duration // bound of one platform call (default 15 s)
 	LookupAfter time.Duration // after the start of a post with an unknown outcome (default 20 s); more than PostTimeout
-	MaxAttempts int           // posts of one part that certainly failed (default 10)
+	MaxAttempts int           // posts of one part that certainly failed (default 100, about 45 minutes of refusals)
 	GiveUpAfter time.Duration // how long a reply is tried (default 1 h)
 
 	Logger *slog.Logger
@@ -63,7 +63,7 @@ type Outbox struct {
 func New(opt Options) *Outbox {
 	opt.PostTimeout = cmp.Or(opt.PostTimeout, 15*time.Second)
 	opt.LookupAfter = cmp.Or(opt.LookupAfter, opt.PostTimeout+5*time.Second)
-	opt.MaxAttempts = cmp.Or(opt.MaxAttempts, 10)
+	opt.MaxAttempts = cmp.Or(opt.MaxAttempts, 100)
 	opt.GiveUpAfter = cmp.Or(opt.GiveUpAfter, time.Hour)
 	if opt.LookupAfter <= opt.PostTimeout {
 		panic(fmt.Sprintf("outbox: LookupAfter %s must be longer than PostTimeout %s", opt.LookupAfter, opt.PostTimeout))

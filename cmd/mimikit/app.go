@@ -60,9 +60,9 @@ func openStore(ctx context.Context, cfg config.Config, log *slog.Logger, join bo
 }
 
 // newApp puts the parts together over an open store. model may be nil, which
-// leaves the node without loops: it can only accept and show. more are posters
-// of further platforms.
-func newApp(ctx context.Context, cfg config.Config, log *slog.Logger, st *store.Store, model *chosenModel, more map[string]adapters.Poster) (*App, error) {
+// leaves the node without loops: it can only accept and show. One that only
+// looks writes nothing. more are posters of further platforms.
+func newApp(ctx context.Context, cfg config.Config, log *slog.Logger, st *store.Store, model *chosenModel, looks bool, more map[string]adapters.Poster) (*App, error) {
 	a := &App{cfg: cfg, log: log, store: st, metrics: telemetry.New()}
 	a.keys = channel.Keys{Prefix: cfg.Redis.Prefix, Partitions: cfg.Channel.Partitions}
 	a.feed = feed.New(feed.Options{Client: st.Client, Blocking: st.Blocking, Key: a.keys.Feed})
@@ -82,7 +82,11 @@ func newApp(ctx context.Context, cfg config.Config, log *slog.Logger, st *store.
 	if a.node, err = channel.New(a.nodeOptions(loops)); err != nil {
 		return nil, err
 	}
-	if err := a.node.Prepare(ctx); err != nil {
+	prepare := a.node.Prepare
+	if looks {
+		prepare = a.node.Join
+	}
+	if err := prepare(ctx); err != nil {
 		return nil, err
 	}
 	a.inbox = inbox.New(inbox.Options{
@@ -282,7 +286,7 @@ func (a *App) status(ctx context.Context) (string, error) {
 			owned++
 		}
 	}
-	text := fmt.Sprintf("model    %s\nstore    %s\nnodes    %d, %d of %d partitions owned\nwaiting  %d", cmp.Or(a.model, "of the node that runs"),
+	text := fmt.Sprintf("model    %s\nstore    %s\nnodes    %d live, %d of %d partitions owned\nwaiting  %d", cmp.Or(a.model, "of the node that runs"),
 		a.store.Describe(), len(s.Nodes), owned, len(s.Partitions), waiting)
 	if waiting > 0 {
 		text += fmt.Sprintf(", the oldest for %s", oldest.Round(time.Millisecond))

@@ -77,7 +77,7 @@ func (c *chaosNodeCmd) run(ctx context.Context, std *streams) error {
 	model := &chosenModel{Model: slowModel{}, describe: "chaos", demo: true}
 	var app *App
 	for {
-		if app, err = newApp(ctx, cfg, log, st, model, map[string]adapters.Poster{chaosName: platform}); err == nil {
+		if app, err = newApp(ctx, cfg, log, st, model, false, map[string]adapters.Poster{chaosName: platform}); err == nil {
 			break
 		}
 		log.Warn("node_waits", "error", err)

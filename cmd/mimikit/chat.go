@@ -46,7 +46,7 @@ func (c *chatCmd) Run(ctx context.Context, std *streams, s *settings) error {
 			return err
 		}
 	}
-	app, err := newApp(ctx, cfg, log, st, model, nil)
+	app, err := newApp(ctx, cfg, log, st, model, false, nil)
 	if err != nil {
 		return err
 	}

@@ -39,7 +39,7 @@ func (c *serveCmd) Run(ctx context.Context, std *streams, s *settings) error {
 	if err != nil {
 		return err
 	}
-	app, err := newApp(ctx, cfg, log, st, model, nil)
+	app, err := newApp(ctx, cfg, log, st, model, false, nil)
 	if err != nil {
 		return err
 	}

@@ -79,7 +79,7 @@ func withNode(ctx context.Context, s *settings, f func(n *channel.Node) error) e
 		return err
 	}
 	defer closeStore(st, log)
-	app, err := newApp(ctx, cfg, log, st, nil, nil)
+	app, err := newApp(ctx, cfg, log, st, nil, true, nil)
 	if err != nil {
 		return err
 	}

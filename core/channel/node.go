@@ -135,17 +135,29 @@ func (n *Node) Prepare(ctx context.Context) error {
 	if err := n.opt.Client.HSetNX(ctx, meta, "partitions", n.keys.Partitions).Err(); err != nil {
 		return fmt.Errorf("fix the number of partitions in %s: %w", meta, err)
 	}
-	fixed, err := n.opt.Client.HGet(ctx, meta, "partitions").Int()
-	if err != nil {
-		return fmt.Errorf("read the number of partitions from %s: %w", meta, err)
-	}
-	if fixed != n.keys.Partitions {
-		return fmt.Errorf("channel.partitions is %d, but this deployment was made with %d, and conversations cannot move between partitions: set it to %d, or use another redis.prefix", n.keys.Partitions, fixed, fixed)
+	if err := n.Join(ctx); err != nil {
+		return err
 	}
 	for p := range n.keys.Partitions {
 		if err := n.createGroups(ctx, p); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// Join refuses a Redis on which no node was prepared, or one with another number
+// of partitions. It changes nothing, so it is for those who only look.
+func (n *Node) Join(ctx context.Context) error {
+	meta := n.keys.Meta()
+	fixed, err := n.opt.Client.HGet(ctx, meta, "partitions").Int()
+	switch {
+	case errors.Is(err, redis.Nil):
+		return fmt.Errorf("no node has run on this Redis under the prefix %q: %s is not there", n.keys.Prefix, meta)
+	case err != nil:
+		return fmt.Errorf("read the number of partitions from %s: %w", meta, err)
+	case fixed != n.keys.Partitions:
+		return fmt.Errorf("channel.partitions is %d, but this deployment was made with %d, and conversations cannot move between partitions: set it to %d, or use another redis.prefix", n.keys.Partitions, fixed, fixed)
 	}
 	return nil
 }

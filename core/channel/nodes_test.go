@@ -169,6 +169,19 @@ func partitionsAreFixed(t *testing.T, s *store.Store) {
 	if err := n.Prepare(t.Context()); err == nil || !strings.Contains(err.Error(), "set it to 4") {
 		t.Errorf("another number of partitions: %v", err)
 	}
+	if err := n.Join(t.Context()); err == nil || !strings.Contains(err.Error(), "set it to 4") {
+		t.Errorf("join with another number of partitions: %v", err)
+	}
+	fresh := newRig(t, s) // another prefix
+	if n, err = New(fresh.options(s, "c")); err != nil {
+		t.Fatal(err)
+	}
+	if err := n.Join(t.Context()); err == nil || !strings.Contains(err.Error(), "no node has run") {
+		t.Errorf("join where no node was: %v", err)
+	}
+	if made := s.Client.Exists(t.Context(), fresh.keys.Meta()).Val(); made != 0 {
+		t.Error("whoever only looks has written")
+	}
 }
 
 func TestBusyConversationDelaysNoOther(t *testing.T) {

@@ -61,7 +61,7 @@ type UserInput struct {
 	TextBlob     string       `json:"textBlob,omitempty"` // id of the whole text when Text was cut
 	TextSize     int          `json:"textSize,omitempty"` // bytes of the whole text when Text was cut
 	Attachments  []Attachment `json:"attachments,omitempty"`
-	Addressed    bool         `json:"addressed"`          // a mention, a DM, or a thread the bot takes part in
+	Addressed    bool         `json:"addressed"`          // a mention, a DM, or a thread the bot takes part in; of an edit: it adds the first mention
 	Question     string       `json:"question,omitempty"` // the question this answers
 	Option       string       `json:"option,omitempty"`   // the option chosen, when a button was used
 	At           time.Time    `json:"at"`                 // the platform's time of the message, UTC

@@ -115,7 +115,11 @@ type InputOutcome string
 const (
 	Accepted  InputOutcome = "accepted"
 	Duplicate InputOutcome = "duplicate" // it had been accepted before
-	Refused   InputOutcome = "refused"   // too many waited in its conversation
+	Empty     InputOutcome = "empty"     // refused: it said nothing
+	TooLong   InputOutcome = "too_long"  // refused: over the bound of one message
+	Full      InputOutcome = "full"      // refused: too many wait in its conversation
+	Invalid   InputOutcome = "invalid"   // refused: it could not be understood
+	Failed    InputOutcome = "failed"    // open: the platform offers it again
 )
 
 // Input counts one message given to ingest.

@@ -33,7 +33,7 @@ func (m *Metrics) Watch(ask func(ctx context.Context) ([]Waiting, error)) error 
 	}
 	return m.registry.Register(&waiting{
 		ask:     ask,
-		entries: desc("waiting_entries", "Entries not yet settled, in the partitions of this node.", "channel", "group"),
+		entries: desc("waiting_entries", "Entries not yet settled, in all partitions: every node tells the same number.", "channel", "group"),
 		oldest:  desc("waiting_oldest_seconds", "Age of the oldest entry not yet settled, in the partitions of this node.", "channel", "group"),
 		up:      desc("waiting_up", "1 when the channels could be asked, else 0."),
 	})
