@@ -19,6 +19,7 @@ const (
 	TellerDigest    Name = "teller-digest"    // teller → thinker: chat.TellerDigest
 	ThinkerDecision Name = "thinker-decision" // thinker → teller: chat.ThinkerDecision
 	TellerReply     Name = "teller-reply"     // teller → outbox: chat.Reply
+	Feedback        Name = "feedback"         // thinker, reviews → people, who read it with [Node.Feedback]: chat.Feedback
 )
 
 // An Entry is one entry of a channel as a step sees it.

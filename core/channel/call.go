@@ -10,10 +10,10 @@ func (o *owner) call(ops []*op, renew bool) ([]string, []any) {
 		ttl = strconv.FormatInt(o.n.opt.Lease.Milliseconds(), 10)
 	}
 	args := make([]any, 0, 100+len(ops)*24)
-	args = append(args, o.token, "", ttl, len(roads)+1, len(tables), o.n.opt.HistoryCap, o.n.lean(), readPage)
+	args = append(args, o.token, "", ttl, len(roads)+len(files), len(tables), o.n.opt.HistoryCap, o.n.lean(), readPage)
 
 	settle := make([][]string, len(roads))
-	publishes := make([]bool, len(roads)+1)
+	publishes := make([]bool, len(roads)+len(files))
 	for _, op := range ops {
 		for _, l := range op.letters {
 			publishes[roadNumber(l.to)-1] = true
@@ -31,7 +31,9 @@ func (o *owner) call(ops []*op, renew bool) ([]string, []any) {
 		args = append(args, string(r.name), r.group, read, flag(publishes[i]), len(settle[i]))
 		args = appendAll(args, settle[i])
 	}
-	args = append(args, string(dead), "", "0", "0", 0)
+	for _, f := range files {
+		args = append(args, string(f), "", "0", "0", 0)
+	}
 
 	args = append(args, len(ops))
 	letters, histories := 0, 0

@@ -88,7 +88,7 @@ func (n *Node) bury(ctx context.Context, id DeadID, what string) error {
 		return fmt.Errorf("%s dead letter %s: %w", what, id, ErrNoDeadLetter)
 	}
 	d := readDead(p, got[0])
-	if roadNumber(d.From) == 0 {
+	if !isRoad(d.From) {
 		return fmt.Errorf("%s dead letter %s: it came from the unknown channel %q", what, id, d.From)
 	}
 	input, post := "0", ""

@@ -253,7 +253,7 @@ func (g *ingester) answer(batch []*waitingInput, statuses []any, repeated bool) 
 // commit id: a repeat changes nothing and is answered like the first. at says
 // where the id is remembered and must be the same in every repeat.
 func (n *Node) Publish(ctx context.Context, commitID string, at time.Time, conversation string, p Publish) error {
-	if r := roadNumber(p.To); r == 0 || p.To == dead {
+	if !isRoad(p.To) {
 		return fmt.Errorf("publish %s: unknown channel %q", commitID, p.To)
 	}
 	data, err := json.Marshal(p.Value)

@@ -51,7 +51,10 @@ func (k Keys) Commits(p int) string { return k.of(p, "commits") }
 func (k Keys) Stream(p int, n Name) string { return k.of(p, "s:"+string(n)) }
 
 // Dead is the partition's dead letters. Stream.
-func (k Keys) Dead(p int) string { return k.of(p, "dead") }
+func (k Keys) Dead(p int) string { return k.file(p, dead) }
+
+// file is a stream that no loop reads.
+func (k Keys) file(p int, n Name) string { return k.of(p, string(n)) }
 
 // Seen remembers the messages of one hour of platform time. Hash: 16-byte
 // digest of the dedupe key → 1, or the answer given to a commit id.

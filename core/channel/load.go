@@ -64,7 +64,7 @@ func (o *owner) load() error {
 // another program has put there: a script that met it half way would keep what
 // it did until then.
 func (o *owner) checkTypes() error {
-	want := append([]string{"hash", "string", "hash", "hash", "zset"}, slices.Repeat([]string{"stream"}, len(roads)+1)...)
+	want := append([]string{"hash", "string", "hash", "hash", "zset"}, slices.Repeat([]string{"stream"}, len(roads)+len(files))...)
 	want = append(want, slices.Repeat([]string{"hash"}, len(tables))...)
 	for try := 0; ; try++ {
 		ctx, cancel := context.WithTimeout(o.ctx, o.n.opt.CallTimeout)

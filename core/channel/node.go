@@ -89,7 +89,7 @@ func New(opt Options) (*Node, error) {
 	}
 	for _, l := range opt.Loops {
 		for _, from := range l.From {
-			if roadNumber(from) == 0 || from == dead {
+			if !isRoad(from) {
 				return nil, fmt.Errorf("new channel node: loop %s reads the unknown channel %q", l.Name, from)
 			}
 		}

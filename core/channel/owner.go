@@ -73,7 +73,9 @@ func newOwner(n *Node, p int, token string, nowMs int64) *owner {
 		o.keys = append(o.keys, k.Stream(p, r.name))
 		o.lastID[r.name] = "0-0"
 	}
-	o.keys = append(o.keys, k.Dead(p))
+	for _, f := range files {
+		o.keys = append(o.keys, k.file(p, f))
+	}
 	for _, t := range tables {
 		o.keys = append(o.keys, k.Table(p, t))
 	}

@@ -158,7 +158,7 @@ func (o *owner) letters(r *run, effects Effects) ([]letter, error) {
 	now := time.Now().Add(o.clockFor(r))
 	letters := make([]letter, 0, len(effects.Publish))
 	for _, p := range effects.Publish {
-		if roadNumber(p.To) == 0 || p.To == dead {
+		if !isRoad(p.To) && p.To != Feedback {
 			return nil, fmt.Errorf("step %s publishes to the unknown channel %q", r.loop.Name, p.To)
 		}
 		l, err := newLetter(p, r.c.key, r.work.Entries[0], now)

@@ -17,7 +17,7 @@ const (
 	keepRun    = time.Hour // longest pause between two runs of a thinker that config allows
 )
 
-// sweep removes conversations that were idle for keepIdle and have nothing
+// sweep cuts the feedback to its bound, removes conversations that were idle for keepIdle and have nothing
 // waiting, and forgets runs that no pause can depend on any more. What fails is
 // tried again in the next round.
 func (o *owner) sweep() {
@@ -25,6 +25,9 @@ func (o *owner) sweep() {
 	ctx, cancel := context.WithTimeout(o.ctx, o.n.opt.CallTimeout)
 	defer cancel()
 	o.forgetRuns()
+	if err := o.trimFeedback(ctx); err != nil {
+		o.n.log.Warn("sweep_failed", "partition", o.p, "error", err)
+	}
 	cutoff := o.now().Add(-keepIdle).UnixMilli()
 	idle, err := o.n.opt.Client.ZRangeByScore(ctx, o.n.keys.Active(o.p), &redis.ZRangeBy{
 		Min: "-inf", Max: strconv.FormatInt(cutoff, 10), Count: sweepPage,

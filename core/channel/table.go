@@ -2,6 +2,7 @@ package channel
 
 import (
 	"fmt"
+	"slices"
 
 	"mimikit/core/chat"
 )
@@ -18,7 +19,7 @@ type road struct {
 // decided by the lease, so a new owner finds everything pending under that name.
 
 // roads lists the channels in the order in which scripts number them from 1.
-// The dead letters, which nobody reads, stand behind them.
+// The files stand behind them.
 var roads = []road{
 	{UserInput, "teller", true, DecodeJSON[chat.UserInput]},
 	{WorkerResult, "teller", true, DecodeJSON[chat.TaskResult]},
@@ -28,7 +29,11 @@ var roads = []road{
 	{SupervisorEvent, "supervisor", true, DecodeJSON[chat.TaskResult]},
 }
 
-// dead is the stream of dead letters as scripts number it.
+// files are the streams that no loop reads: what stands there is for people.
+// Scripts number them after the roads.
+var files = []Name{dead, Feedback}
+
+// dead is the stream of dead letters.
 const dead Name = "dead"
 
 // roadNumber is a channel's number in the scripts, 0 when there is none.
@@ -38,11 +43,14 @@ func roadNumber(n Name) int {
 			return i + 1
 		}
 	}
-	if n == dead {
-		return len(roads) + 1
+	if i := slices.Index(files, n); i >= 0 {
+		return len(roads) + 1 + i
 	}
 	return 0
 }
+
+// isRoad reports whether a loop may read the channel.
+func isRoad(n Name) bool { i := roadNumber(n); return i > 0 && i <= len(roads) }
 
 // tables lists the tables in the order in which scripts number them from 1.
 var tables = []Table{Attempts, PostTable, LastRun}

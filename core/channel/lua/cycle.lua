@@ -5,7 +5,8 @@
 --
 -- KEYS[1] lease hash          KEYS[2] commit number      KEYS[3] stops hash
 -- KEYS[4] waiting hash        KEYS[5] active sorted set
--- KEYS[6..5+S] streams        KEYS[6+S..5+S+T] tables, the first of them the attempts
+-- KEYS[6..5+S] streams, those that no loop reads last
+-- KEYS[6+S..5+S+T] tables, the first of them the attempts
 -- the rest: history lists
 --
 -- ARGV: token, seq, ttl ms (0: do not renew), S, T, history cap,
