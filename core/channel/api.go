@@ -102,6 +102,28 @@ type Effects struct {
 	Publish []Publish
 	History []string // encoded lines for the conversation's history list
 	Puts    []Put
+	Calls   []Call
+}
+
+// An Extension is a Lua function that changes state of another package in the
+// script of a commit: all of the commit happens, or none.
+type Extension struct {
+	Name string
+	// Source is a chunk that returns {check = function(keys, args), apply =
+	// function(keys, args, now)}; now is Redis' time in ms, as a string. A script
+	// that is refused half way keeps what it did, so check, which runs before
+	// anything is changed, must run into whatever could refuse apply (a key of
+	// another type), and apply must not fail after a check that passed. A commit
+	// number is raised by the script around it.
+	Source string
+}
+
+// A Call is one use of an extension in a commit. All keys lie in the partition
+// of the conversation.
+type Call struct {
+	Extension string
+	Keys      []string
+	Args      []string
 }
 
 // A Publish puts a value into another channel, in the same conversation.

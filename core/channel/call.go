@@ -47,6 +47,7 @@ func (o *owner) call(ops []*op, renew bool) ([]string, []any) {
 	for _, op := range ops {
 		args = append(args, op.stop)
 	}
+	keys, args = o.appendCalls(keys, args, ops)
 	args = append(args, histories)
 	var active []any
 	for _, op := range ops {
@@ -68,6 +69,27 @@ func (o *owner) call(ops []*op, renew bool) ([]string, []any) {
 	args = appendWaiting(args, ops)
 	args = append(args, len(active))
 	return keys, append(args, active...)
+}
+
+// appendCalls lays out the calls of extensions.
+func (o *owner) appendCalls(keys []string, args []any, ops []*op) ([]string, []any) {
+	n := len(args)
+	args = append(args, 0)
+	calls := 0
+	for _, op := range ops {
+		for _, c := range op.calls {
+			calls++
+			args = append(args, c.Extension, len(c.Keys))
+			for _, k := range c.Keys {
+				keys = append(keys, k)
+				args = append(args, len(keys))
+			}
+			args = append(args, len(c.Args))
+			args = appendAll(args, c.Args)
+		}
+	}
+	args[n] = calls
+	return keys, args
 }
 
 func flag(b bool) string {

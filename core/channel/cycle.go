@@ -28,6 +28,7 @@ type op struct {
 	letters []letter
 	history []string
 	puts    []Put
+	calls   []Call
 	durable bool // wait for replicas, where that is configured
 	done    func(answer)
 }
@@ -64,6 +65,12 @@ func (o *owner) batch() []*op {
 		}
 		for _, h := range op.history {
 			bytes += len(h)
+		}
+		for _, c := range op.calls {
+			ids += len(c.Keys)
+			for _, a := range c.Args {
+				bytes += len(a)
+			}
 		}
 		if i > 0 && (i >= maxOps || ids > maxIDs || bytes > maxBytes) {
 			return o.ops[:i]
@@ -131,7 +138,7 @@ func (o *owner) send(ops []*op, renew bool) error {
 		args[1] = strconv.FormatInt(o.seq, 10)
 		sent = time.Now()
 		var err error
-		got, err = o.n.run(o.ctx, durable, cycleScript, keys, args...)
+		got, err = o.n.run(o.ctx, durable, o.n.cycle, keys, args...)
 		if err == nil {
 			if o.n.sawCommit(o.ctx, o.p, before, asInt(got[1])) {
 				return errVoid

@@ -31,6 +31,10 @@ func (k Keys) Meta() string { return k.Prefix + ":meta" }
 // its last heartbeat.
 func (k Keys) Nodes() string { return k.Prefix + ":nodes" }
 
+// In is a key of another package in partition p, whose name begins with that
+// package's own word: the names of these functions are taken.
+func (k Keys) In(p int, name string) string { return k.of(p, name) }
+
 func (k Keys) of(p int, name string) string {
 	return "{" + k.Prefix + ":" + strconv.Itoa(p) + "}:" + name
 }

@@ -24,6 +24,10 @@ type Options struct {
 	Mini     bool   // the Redis is a miniredis, which lacks options of XCLAIM
 	Loops    []Loop // the table of loops; may be empty for a node that only ingests
 
+	// Extensions are what steps may call in their commits. All nodes must have
+	// the same.
+	Extensions []Extension
+
 	Lease          time.Duration // how long a silent owner keeps a partition (default 10 s)
 	Poll           time.Duration // longest blocking read (default 1 s)
 	RebalanceEvery time.Duration // at most one partition is handed to another node in this time (default 5 s)
@@ -70,6 +74,7 @@ type Node struct {
 	owners  map[int]*owner // :: partition -> its owner here; only Run touches it
 	tries   []string       // :: partition -> run id of a try to own it whose answer was lost
 	lost    []string       // :: partition -> token under which its memory became void
+	cycle   *redis.Script  // with the extensions
 	steps   sync.WaitGroup // running steps and waiters
 	over    chan *owner    // owners whose run has ended
 	log     *slog.Logger   // never nil
@@ -120,6 +125,7 @@ func New(opt Options) (*Node, error) {
 		tries:   make([]string, opt.Keys.Partitions),
 		lost:    make([]string, opt.Keys.Partitions),
 		over:    make(chan *owner, opt.Keys.Partitions),
+		cycle:   extended(opt.Extensions),
 	}
 	for p := range opt.Keys.Partitions {
 		n.ingests = append(n.ingests, &ingester{n: n, p: p})

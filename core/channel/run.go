@@ -155,6 +155,11 @@ func (o *owner) letters(r *run, effects Effects) ([]letter, error) {
 	if err := knownTables(effects.Puts); err != nil {
 		return nil, fmt.Errorf("step %s: %w", r.loop.Name, err)
 	}
+	for _, c := range effects.Calls {
+		if !slices.ContainsFunc(o.n.opt.Extensions, func(e Extension) bool { return e.Name == c.Extension }) {
+			return nil, fmt.Errorf("step %s calls the unknown extension %q", r.loop.Name, c.Extension)
+		}
+	}
 	now := time.Now().Add(o.clockFor(r))
 	letters := make([]letter, 0, len(effects.Publish))
 	for _, p := range effects.Publish {
@@ -226,7 +231,7 @@ func (o *owner) commit(r *run, gate string, effects Effects, letters []letter) {
 	}
 	o.enqueue(&op{
 		conv: r.c.key, stop: gate, settle: true, entries: r.work.Entries,
-		letters: letters, history: effects.History, puts: puts,
+		letters: letters, history: effects.History, puts: puts, calls: effects.Calls,
 		done: func(a answer) {
 			switch a.status {
 			case opDone:

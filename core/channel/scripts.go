@@ -31,7 +31,6 @@ var (
 	//go:embed lua/sweep.lua
 	sweepSource string
 
-	cycleScript   = redis.NewScript(cycleSource)
 	pendingScript = redis.NewScript(pendingSource)
 	acquireScript = redis.NewScript(acquireSource)
 	releaseScript = redis.NewScript(releaseSource)
@@ -41,6 +40,17 @@ var (
 	replayScript  = redis.NewScript(replaySource)
 	sweepScript   = redis.NewScript(sweepSource)
 )
+
+// extended is the cycle script with the extensions that its calls name.
+func extended(extensions []Extension) *redis.Script {
+	var b strings.Builder
+	b.WriteString("local extensions = {}\n")
+	for _, e := range extensions {
+		fmt.Fprintf(&b, "extensions[%q] = (function()\n%s\nend)()\n", e.Name, e.Source)
+	}
+	b.WriteString(cycleSource)
+	return redis.NewScript(b.String())
+}
 
 // Answers of fenced scripts that mean the caller must not go on.
 var (

@@ -29,6 +29,7 @@ var suite = map[string]func(t *testing.T, s *store.Store){
 	"BusyConversationDelaysNoOther":           busyConversationDelaysNoOther,
 	"IdleConversationsAreSwept":               idleConversationsAreSwept,
 	"PauseBetweenRunsOutlivesTheOwner":        pauseBetweenRunsOutlivesTheOwner,
+	"ExtensionsChangeAllOrNothing":            extensionsChangeAllOrNothing,
 }
 
 func TestSuiteOnCluster(t *testing.T) {

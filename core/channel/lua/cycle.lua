@@ -7,13 +7,14 @@
 -- KEYS[4] waiting hash        KEYS[5] active sorted set
 -- KEYS[6..5+S] streams, those that no loop reads last
 -- KEYS[6+S..5+S+T] tables, the first of them the attempts
--- the rest: history lists
+-- the rest: history lists, and keys of calls
 --
 -- ARGV: token, seq, ttl ms (0: do not renew), S, T, history cap,
 --         "1" when XCLAIM knows FORCE with LASTID (miniredis does not), count of a read
 --       S times: channel name, group ("" for none), read ("1": deliver what is new),
 --         publishes ("1": the call adds to it), number of ids to settle, the ids
 --       ops, their conversations, their stop numbers ("" for any)
+--       calls of extensions, each: name, m, m key indexes, m, m arguments
 --       history lists, each: key index, m, m lines
 --       entries to publish, each: stream, begun ("1"), m, m fields and values
 --       T times: m, m fields and values to set; m, m fields to remove
@@ -63,12 +64,24 @@ if ops > 0 then
   end
   at = gate + ops
 end
+at = at + 1
+local calls = {}
+for i = 1, tonumber(A[at]) do
+  local c = {f = extensions[A[at + 1]], keys = {}, args = {}}
+  at = at + 2
+  for j = 1, tonumber(A[at]) do c.keys[j] = K[tonumber(A[at + j])] end
+  at = at + #c.keys + 1
+  for j = 1, tonumber(A[at]) do c.args[j] = A[at + j] end
+  at = at + #c.args
+  calls[i] = c
+end
 -- A script that is refused half way keeps what it did until then. So what can be
 -- refused comes first: a stream without its group here, a history of another type
 -- below. The other keys were looked at when the owner began.
 for s = 1, S do
   if groups[s] ~= '' and (settle[s] > 0 or publishes[s]) then call('XPENDING', K[5 + s], groups[s]) end
 end
+for _, c in ipairs(calls) do c.f.check(c.keys, c.args) end
 if holds then
   for s = 1, S do
     if settle[s] > 0 and call('XACK', K[5 + s], groups[s], unpack(A, first[s], first[s] + settle[s] - 1)) < settle[s] then
@@ -173,6 +186,8 @@ for t = 1, T do
   if n > 0 then call('HDEL', K[5 + S + t], unpack(A, at + 1, at + n)) end
   at = at + n + 1
 end
+
+for _, c in ipairs(calls) do c.f.apply(c.keys, c.args, now) end
 
 n = tonumber(A[at])
 if n > 0 then
