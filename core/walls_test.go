@@ -36,12 +36,18 @@ var walls = map[string]struct {
 	"core/store/faultproxy": {nil, "a proxy knows bytes"},
 	"core/store/storetest":  {[]string{"core/store…"}, "servers for tests"},
 	"core/channel":          {[]string{"core/chat", "core/store", "core/telemetry"}, "the roads do not know who travels on them"},
-	"core/history":          {[]string{"core/chat"}, "history is lines, whoever reads them"},
+	"core/tokens":           {nil, "a tokenizer knows text"},
+	"core/usage":            {[]string{"core/llm"}, "a ledger is numbers, whoever spent them"},
+	"core/history":          {[]string{"core/chat", "core/tokens"}, "history is lines, whoever reads them"},
+	"core/fold":             {[]string{"core/chat", "core/history", "core/tokens"}, "folding knows lines and a function that shortens them"},
 	"core/memory":           {[]string{"core/chat"}, "memory is notes, whoever reads them"},
 	"core/blob":             {nil, "a blob is text, whoever wrote it"},
 	"core/feed":             {[]string{"core/chat"}, "a feed is what a terminal follows"},
 	"core/action":           {[]string{"core/chat", "core/llm"}, "an action is described before it is done"},
 	"core/task":             {[]string{"core/chat", "core/channel", "core/telemetry"}, "a task outlives who runs it"},
+	"core/workspace":        {nil, "files know nothing of who edits them"},
+	"core/sandbox":          {nil, "a sandbox knows processes"},
+	"core/webread":          {nil, "a reader of pages knows no one who asks"},
 	"prompts":               {[]string{"core/chat", "core/llm"}, "prompts are words about nouns"},
 	"core/teller":           {loop, "a loop is a function from entries to effects; loops meet only in cmd's table"},
 	"core/thinker":          {loop, "a loop is a function from entries to effects; loops meet only in cmd's table"},
@@ -61,6 +67,7 @@ var walls = map[string]struct {
 
 // loop is what a loop may import: never another loop, never Redis.
 var loop = []string{
+	"core/tokens", "core/workspace", "core/sandbox", "core/webread",
 	"core/chat", "core/action", "core/llm", "core/history", "core/memory", "core/task", "core/channel", "core/telemetry", "prompts",
 }
 
@@ -71,9 +78,9 @@ var homes = []struct {
 	why     string
 }{
 	{"github.com/redis/go-redis", []string{
-		"core/channel…", "core/store…", "core/history…", "core/task…", "core/memory…", "core/feed…", "core/blob…", "cmd/" + module + "…",
+		"core/channel…", "core/store…", "core/history…", "core/task…", "core/memory…", "core/feed…", "core/blob…", "core/usage…", "core/fold…", "cmd/" + module + "…",
 	}, "Redis is spoken where state lives and nowhere above"},
-	{"github.com/alicebob/miniredis", []string{"core/channel…", "core/store…", "core/feed…", "core/history…", "cmd/" + module + "…"}, "the store decides which Redis there is"},
+	{"github.com/alicebob/miniredis", []string{"core/channel…", "core/store…", "core/feed…", "core/history…", "core/usage…", "core/fold…", "cmd/" + module + "…"}, "the store decides which Redis there is"},
 	{"github.com/slack-go/slack", []string{"adapters/slack…"}, "a platform's SDK never leaves its adapter"},
 	{"github.com/bwmarrin/discordgo", []string{"adapters/discord…"}, "a platform's SDK never leaves its adapter"},
 	{"github.com/sashabaranov/go-openai", []string{"core/llm…"}, "a vendor's types never leave the model's door"},

@@ -93,7 +93,7 @@ func TestFullDisk(t *testing.T) {
 	// A stop on a full disk is clean. A start there does not give up: it goes on
 	// when there is space, and tries with pauses.
 	fill()
-	node.stops(stopSignal)
+	node.stops(stopSignal, 0)
 	node, url := d.serving()
 	node.err.shows(t, "redis-server ended, starting it again")
 	free()

@@ -89,7 +89,7 @@ func TestEndpoint(t *testing.T) {
 	}
 	has(t, metrics, `mimikit_model_errors_total{agent="thinker",kind="rate_limited"} 2`,
 		`mimikit_model_errors_total{agent="thinker",kind="too_long"} 1`, `kind="fatal"} 2`)
-	node.stops(stopSignal)
+	node.stops(stopSignal, 0)
 	if s := node.err.String(); strings.Contains(s, llmtest.Key) {
 		t.Errorf("the log has the key:\n%s", s)
 	}

@@ -131,5 +131,5 @@ func TestHealth(t *testing.T) {
 	if got := d.once("t", "again"); got != "Hello." {
 		t.Errorf("after the pause the answer is %q", got)
 	}
-	node.stops(stopSignal)
+	node.stops(stopSignal, 0)
 }

@@ -31,6 +31,7 @@ type cli struct {
 	Serve     serveCmd     `cmd:"" help:"Run a node without a terminal."`
 	Streams   streamsCmd   `cmd:"" help:"Show the channels: what waits, what is pending, who owns which partition."`
 	Dead      deadCmd      `cmd:"" help:"List, replay or drop dead letters: what was given up."`
+	Prompts   promptsCmd   `cmd:"" help:"Show what models are given, or check the files that shadow it."`
 	Settings  settingsCmd  `cmd:"" name:"config" help:"Check or print the settings."`
 	Bench     benchCmd     `cmd:"" help:"Measure the pipeline with an instant model."`
 	Chaos     chaosCmd     `cmd:"" help:"Kill, pause and cut off nodes and Redis, and check that nothing is lost or doubled."`

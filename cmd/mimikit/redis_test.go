@@ -73,7 +73,7 @@ func TestEmbeddedRedisKilled(t *testing.T) {
 	if s := node.err.String(); strings.Contains(s, "redis_lost_writes") {
 		t.Errorf("a server that syncs every write lost some:\n%s", s)
 	}
-	node.stops(stopSignal)
+	node.stops(stopSignal, 0)
 }
 
 func (r *record) counted() {
@@ -263,7 +263,7 @@ func TestNoRedisServer(t *testing.T) {
 	has(t, stderr, "redis-server", "inside that process")
 	_, stderr = d.run(1, "", "chat", "--once", "hi")
 	has(t, stderr, "inside that process")
-	node.stops(stopSignal)
+	node.stops(stopSignal, 0)
 
 	// Where earlier runs had one, going on without their state would be worse than
 	// not starting.

@@ -265,11 +265,11 @@ func poisonDoesNotStopTheLine(t *testing.T, s *store.Store) {
 	}
 	// An entry nobody can decode, in a conversation that goes on after it.
 	broken := key("c-broken")
+	s.Client.HIncrBy(t.Context(), r.keys.Waiting(r.keys.Partition(broken)), broken, 1)
 	if err := s.Client.XAdd(t.Context(), xadd(r.keys.Stream(r.keys.Partition(broken), UserInput),
 		"conv", broken, "inputs", "lost-1", "v", "1", "data", "{not json")).Err(); err != nil {
 		t.Fatal(err)
 	}
-	s.Client.HIncrBy(t.Context(), r.keys.Waiting(r.keys.Partition(broken)), broken, 1)
 	ids["after"] = r.ingest(n.Node, r.input("c-broken", "m2", "after")).InputID
 	posts := r.awaitAll([]string{ids["panic"], ids["fail"], ids["twice"], ids["fine"], ids["after"], "lost-1"})
 	kinds := map[string]chat.ReplyKind{}
