@@ -84,7 +84,9 @@ func BenchmarkWindow(b *testing.B) {
 			s := New(nil, nil, nil)
 			b.ReportAllocs()
 			for b.Loop() {
-				_ = window(s.decode("c", values, n), n, thinker)
+				lines := s.decode("c", values, 0)
+				current(lines)
+				_ = texts(window(lines, n, thinker))
 			}
 		})
 		for name, open := range map[string]func(testing.TB) *store.Store{"miniredis": storetest.Mini, "redis": storetest.Redis} {

@@ -98,6 +98,24 @@ func TestWindow(t *testing.T) {
 				t.Errorf("got %d lines from %s on; want 80 from i125 on", len(got), got[0].ID)
 			}
 		})
+		t.Run("what was taken back is not read", func(t *testing.T) {
+			for _, v := range stored(input("i1", chat.KindMessage, "m1", "a secret", 1), input("i2", chat.KindMessage, "m2", "two", 2), input("x1", chat.KindDelete, "m1", "", 3)) {
+				push(t, "deleted", v)
+			}
+			p, err := h.Read(ctx, "deleted", Limits{})
+			if got := strings.Join(readings(p.Lines), "|"); err != nil || got != "i1 deleted |i2  two|x1 deleted " {
+				t.Errorf("got %s, %v", got, err)
+			}
+		})
+		t.Run("what is neither shown nor folded is counted", func(t *testing.T) {
+			for n := range 30 {
+				push(t, "between", Encode(said(n, 20)))
+			}
+			p, err := h.Read(ctx, "between", Limits{Max: 8})
+			if err != nil || p.Between != 22 || len(p.Lines) != 8 || p.Summary.Version != 0 {
+				t.Errorf("got %d lines behind %d, %v", len(p.Lines), p.Between, err)
+			}
+		})
 		t.Run("conversations are apart", func(t *testing.T) {
 			push(t, "dm", Encode(said(7, 20)))
 			got, err := h.Window(ctx, "place", Limits{})

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"net/url"
 	"strings"
 	"time"
 
@@ -15,6 +16,10 @@ const (
 	NoteEdited  = "edited"  // an earlier message was changed to this text
 	NoteDeleted = "deleted" // an earlier message was removed
 	NoteStopped = "stopped" // was not answered, since a person stopped the turn
+
+	// NoteReplaced is given by readings only: a later line has the text that this
+	// message has now.
+	NoteReplaced = "replaced"
 )
 
 // Encode spells a line as it is stored. The spelling is JSON and add-only.
@@ -46,10 +51,11 @@ func Decode(s string) (chat.Line, error) {
 	if err := decodeTo(s, &l); err != nil {
 		return chat.Line{}, err
 	}
+	l.ID, _ = subjectOf(l)
 	return l, nil
 }
 
-// decodeTo is Decode into an empty line.
+// decodeTo is Decode into an empty line, its ID as it is stored.
 func decodeTo(s string, l *chat.Line) error {
 	if !read(s, l) {
 		var err error
@@ -72,7 +78,8 @@ func decode(s string) (chat.Line, error) {
 }
 
 // InputLine is the line of what a person said. Attached files are named in it,
-// since later turns see only the line.
+// since later turns see only the line. Its ID is the input's and, until it was
+// encoded and read back, the subject: which message it says or changes.
 func InputLine(in chat.UserInput) chat.Line {
 	text := in.Text
 	if cut := in.TextSize - len(in.Text); cut > 0 {
@@ -81,7 +88,7 @@ func InputLine(in chat.UserInput) chat.Line {
 	for _, a := range in.Attachments {
 		text += "\n[attached file: " + a.Name + "]"
 	}
-	l := chat.Line{ID: in.ID, Role: chat.LineUser, Author: in.Author, Text: strings.TrimPrefix(text, "\n"), At: in.At}
+	l := chat.Line{ID: in.ID + subject(in), Role: chat.LineUser, Author: in.Author, Text: strings.TrimPrefix(text, "\n"), At: in.At}
 	switch in.Kind {
 	case chat.KindEdit:
 		l.Note = NoteEdited
@@ -91,6 +98,28 @@ func InputLine(in chat.UserInput) chat.Line {
 		l.Note = NoteStopped
 	}
 	return l
+}
+
+// subject spells which message an input is about, to stand behind its id: a slash
+// and the message that it says, or two slashes and the message that it changes. A
+// button that was pressed hangs on a message of ours and is about none.
+func subject(in chat.UserInput) string {
+	switch {
+	case in.Message == "", in.Kind == chat.KindAnswer && in.Option != "":
+		return ""
+	case in.Kind == chat.KindEdit, in.Kind == chat.KindDelete:
+		return "//" + url.PathEscape(in.Message)
+	}
+	return "/" + url.PathEscape(in.Message)
+}
+
+// subjectOf divides the ID of a stored line into the id and the subject, which is
+// "" in lines that are about no message, and in those of the first builds.
+func subjectOf(l chat.Line) (id, subject string) {
+	if i := strings.IndexByte(l.ID, '/'); i >= 0 && l.Role == chat.LineUser {
+		return l.ID[:i], l.ID[i:]
+	}
+	return l.ID, ""
 }
 
 // ResultLine is the line of a task's end.

@@ -48,20 +48,3 @@ func plain(s string, i int) (int, bool) {
 	}
 	return i, seen&highs == 0 && last < utf8.RuneSelf
 }
-
-// estimate guesses the tokens of a text: four bytes each in ASCII, one for every
-// other character. It is near enough for a bound, and needs no vocabulary.
-func estimate(s string) int {
-	other, i := 0, 0 // bytes beyond ASCII
-	for ; i+8 <= len(s); i += 8 {
-		other += bits.OnesCount64(eight(s, i) & highs)
-	}
-	for ; i < len(s); i++ {
-		other += int(s[i] >> 7)
-	}
-	ascii := len(s) - other
-	if other > 0 {
-		other = utf8.RuneCountInString(s) - ascii
-	}
-	return (ascii+3)/4 + other
-}

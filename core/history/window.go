@@ -1,90 +1,93 @@
 package history
 
 import (
-	"strconv"
-	"unicode/utf8"
+	"slices"
+	"sort"
 
 	"mimikit/core/chat"
+	"mimikit/core/tokens"
 )
 
-// A placed line knows its position in the list and what it takes of a window.
-type placed struct {
-	at   int
-	line chat.Line
-	cost cost
-	last int64 // the latest time of this line and those before it, Unix milliseconds
+// Limits bound a window. Bytes and Tokens count what [Fit] is told that an item
+// has; for lines, their texts and the names of who said them.
+type Limits struct {
+	Min    int    // items that are given however long they are, their texts cut to fit; 1 to Max
+	Max    int    // items at most; 0 means 100
+	Bytes  int    // 0 means no bound
+	Tokens int    // 0 means no bound
+	Model  string // whose tokens; empty or unknown means those of tokens.Count
 }
 
-type cost struct{ bytes, tokens int }
-
-// again places a line behind those before it, and says whether it came among
-// them, with the same id and time: a replayed dead letter says it again, and a
-// task that is run again has a second end with the same id.
-//
-// Times rise along a history but for a few places, so a look back at what is as
-// late finds nothing to compare as a rule, and needs no map of all that was said.
-func (p *placed) again(before []placed) bool {
-	at := p.line.At.UnixMilli()
-	p.last = at
-	for i := len(before) - 1; i >= 0 && before[i].last >= at; i-- {
-		p.last = max(p.last, before[i].last)
-		if p.line.ID != "" && before[i].line.ID == p.line.ID && before[i].line.At.UnixMilli() == at {
-			return true
-		}
-	}
-	return false
-}
+// The windows of the design.
+var (
+	ThinkerWindow = Limits{Min: 20, Max: 100, Bytes: 20 << 10} // of messages, for the thinker
+	TellerWindow  = Limits{Min: 5, Max: 20, Tokens: 4096}      // of messages, for the teller
+	TaskWindow    = Limits{Min: 5, Max: 20, Bytes: 20 << 10}   // of tasks
+)
 
 func (l Limits) normal() Limits {
 	if l.Max <= 0 {
 		l.Max = 100
 	}
-	l.Min = min(max(l.Min, 0), l.Max)
+	l.Min = min(max(l.Min, 1), l.Max)
 	return l
 }
 
-// window chooses from lines, which are the newest of a list of total lines.
+// Fit gives the newest of items within the limits, in their order: the last one
+// is the newest, and always in. text tells of an item the text that may be cut,
+// and what else of it counts. When fewer than Min items fit, that many are given
+// and the longest texts are cut to a common bound, with a note of how much is
+// not shown; items itself is never changed.
 //
-// The start of a window moves in chunks. Too many lines: it is the first
-// multiple of a quarter of Max that leaves at most Max, so a full window drops
-// to three quarters and then grows again. Too many bytes: it is the first
-// multiple of an eighth of Max that fits. Both depend on positions in the list
-// only, so every node chooses the same, and appending a line leaves the start
-// where it was until a limit is met. (Taking lines off the head of the list,
-// which folding will do, moves the positions: one uncached prompt each time.)
-//
-// When that leaves fewer than Min lines, at least Min are taken after all and
-// the longest texts are cut to a common bound, a power of two so that it rarely
-// changes.
-func window(lines []placed, total int, l Limits) []chat.Line {
-	lines = from(lines, min(alignUp(total-l.Max, max(1, l.Max/4)), total-l.Min))
-	step := max(1, l.Max/8)
-	var sum cost
-	for i := range lines {
-		lines[i].cost = l.price(lines[i].line)
-		sum = sum.plus(lines[i].cost, 1)
-	}
-	kept := lines
-	for len(kept) > 0 && !l.hold(sum) {
-		rest := from(kept, alignUp(kept[0].at+1, step))
-		for _, p := range kept[:len(kept)-len(rest)] {
-			sum = sum.plus(p.cost, -1)
-		}
-		kept = rest
-	}
-	if len(kept) >= min(l.Min, len(lines)) {
-		return texts(kept)
-	}
-	floor := lines[len(lines)-min(l.Min, len(lines)):]
-	floor = from(lines, floor[0].at/step*step)
-	return l.shorten(texts(floor))
+// Only bounds so tight that nothing would be left of a text give fewer than Min,
+// and in the end an item without its text.
+func Fit[T any](items []T, l Limits, text func(*T) (cut *string, rest string)) []T {
+	return slices.Clone(fit(items, func(i int) int { return i }, len(items), 1, 1, l.normal(), text))
 }
 
-func from(lines []placed, start int) []placed {
-	for len(lines) > 0 && lines[0].at < start {
-		lines = lines[1:]
+// FitTexts is Fit for items that are nothing but a text, such as tasks that are
+// described one a line.
+func FitTexts(items []string, l Limits) []string {
+	return Fit(items, l, func(s *string) (*string, string) { return s, "" })
+}
+
+// window is Fit for lines, which are the newest of a list of total lines, with a
+// start that moves in chunks.
+//
+// Too many lines: it is the first multiple of a quarter of Max that leaves at
+// most Max, so a full window drops to three quarters and then grows again. Too
+// many bytes or tokens: it is the first multiple of an eighth of Max that fits.
+// Both depend on positions in the list only, so every node chooses the same, and
+// appending a line leaves the start where it was until a limit is met. (A fold
+// takes lines off the head and moves the positions, but it changes the summary
+// that stands before the lines anyhow: one uncached prompt each time.)
+func window(lines []placed, total int, l Limits) []placed {
+	return fit(lines, func(i int) int { return lines[i].at }, total, max(1, l.Max/4), max(1, l.Max/8), l,
+		func(p *placed) (*string, string) { return &p.line.Text, p.line.Author.Name })
+}
+
+// fit chooses from items, of which it gives a part or, cut, a copy. They are the newest of a list of total; at gives
+// their places in it. The start is a multiple of byCount where the number of
+// items decides, and of bySize where their size does.
+func fit[T any](items []T, at func(int) int, total, byCount, bySize int, l Limits, text func(*T) (*string, string)) []T {
+	from := func(place int) int { return sort.Search(len(items), func(i int) bool { return at(i) >= place }) }
+	start := from(min(alignUp(total-l.Max, byCount), total-l.Min))
+	held, sum := len(items), cost{}
+	for ; held > start; held-- { // from the newest, so that what is far beyond the bounds is not even counted
+		cut, rest := text(&items[held-1])
+		if sum = sum.plus(l.price(*cut, rest, sum)); !l.hold(sum) {
+			break
+		}
 	}
-	return lines
+	kept := start
+	if held > start {
+		kept = from(alignUp(at(held-1)+1, bySize))
+	}
+	least := min(l.Min, len(items)-start)
+	if len(items)-kept >= least {
+		return items[kept:]
+	}
+	return shorten(items[max(start, from(at(len(items)-least)/bySize*bySize)):], l, text)
 }
 
 func alignUp(n, step int) int {
@@ -94,75 +97,45 @@ func alignUp(n, step int) int {
 	return (n + step - 1) / step * step
 }
 
-func texts(lines []placed) []chat.Line {
-	out := make([]chat.Line, len(lines))
-	for i, p := range lines {
-		out[i] = p.line
-	}
-	return out
-}
+type cost struct{ bytes, tokens int }
 
-// price is what a line takes. Tokens are counted only where they are bounded:
-// that walks through every character.
-func (l Limits) price(line chat.Line) cost {
-	c := cost{bytes: len(line.Text) + len(line.Author.Name)}
+// price is what an item takes, when so much is taken already. Tokens are counted
+// only where they are bounded, and no further than it takes to exceed the bound.
+func (l Limits) price(text, rest string, taken cost) cost {
+	c := cost{bytes: len(text) + len(rest)}
 	if l.Tokens > 0 {
-		c.tokens = estimate(line.Text) + estimate(line.Author.Name)
+		c.tokens = tokens.CountTo(l.Model, text, max(0, l.Tokens-taken.tokens)) + tokens.Count(l.Model, rest)
 	}
 	return c
 }
 
-func (c cost) plus(d cost, times int) cost {
-	return cost{c.bytes + times*d.bytes, c.tokens + times*d.tokens}
-}
+func (c cost) plus(d cost) cost { return cost{c.bytes + d.bytes, c.tokens + d.tokens} }
 
 // hold tells whether that much is within the limits.
 func (l Limits) hold(c cost) bool {
 	return (l.Bytes <= 0 || c.bytes <= l.Bytes) && (l.Tokens <= 0 || c.tokens <= l.Tokens)
 }
 
-// minText is the least bound that shorten uses, in bytes. Below it lines would
-// stop meaning anything, so a window of Min lines may exceed Bytes when Bytes is
-// under Min times this.
+// minText is the least common bound of the texts of several items, in bytes.
+// Below it they would stop meaning anything, so items are left out instead.
 const minText = 256
 
-// shorten cuts the longest texts until all fit.
-func (l Limits) shorten(lines []chat.Line) []chat.Line {
-	cut := make([]chat.Line, len(lines))
+// shorten cuts the longest texts until all fit. The bound is a power of two, so
+// that it rarely changes from turn to turn.
+func shorten[T any](items []T, l Limits, text func(*T) (*string, string)) []T {
 	for bound := chat.MaxText; ; bound /= 2 {
+		cut := slices.Clone(items)
 		var sum cost
-		for i, line := range lines {
-			line.Text = Cut(line.Text, bound)
-			cut[i] = line
-			sum = sum.plus(l.price(line), 1)
+		for i := len(cut) - 1; i >= 0 && l.hold(sum); i-- {
+			t, rest := text(&cut[i])
+			*t = Cut(*t, bound)
+			sum = sum.plus(l.price(*t, rest, sum))
 		}
-		if l.hold(sum) || bound <= minText {
+		switch {
+		case l.hold(sum) || bound == 0:
 			return cut
+		case bound <= minText && len(items) > 1:
+			items, bound = items[1:], 2*minText
 		}
 	}
-}
-
-// Cut bounds a text to size bytes, at a character's edge, and says at its end how
-// much was cut. Sizes too small for that note give a bare cut.
-func Cut(s string, size int) string {
-	if len(s) <= size {
-		return s
-	}
-	// The note is as long for the kept as for the whole length, or shorter.
-	room := size - len(note(len(s), len(s)))
-	if room <= 0 {
-		return s[:edge(s, size)]
-	}
-	kept := edge(s, room)
-	return s[:kept] + note(len(s)-kept, len(s))
-}
-
-func note(cut, whole int) string {
-	return "\n[cut: " + strconv.Itoa(cut) + " of " + strconv.Itoa(whole) + " bytes are not shown]"
-}
-
-func edge(s string, n int) int {
-	for n = max(n, 0); n > 0 && !utf8.RuneStart(s[n]); n-- {
-	}
-	return n
 }

@@ -5,8 +5,6 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
-
-	"mimikit/core/chat"
 )
 
 // conversation is n lines of the given sizes, repeated.
@@ -50,7 +48,7 @@ func TestWindowBounds(t *testing.T) {
 			all := conversation(300, c.sizes...)
 			for n := 1; n <= len(all); n++ {
 				lines := all[:n]
-				got := window(newest(lines, c.limits), n, l)
+				got := texts(window(newest(lines, c.limits), n, l))
 				if len(got) > l.Max || len(got) < min(n, max(l.Min, 1)) {
 					t.Fatalf("%d lines give %d, want %d to %d", n, len(got), l.Min, l.Max)
 				}
@@ -117,7 +115,7 @@ func TestLongLinesShareTheRoom(t *testing.T) {
 	t.Parallel()
 	l := Limits{Min: 4, Max: 8, Bytes: 4000}
 	lines := conversation(8, 100, 100, 30000, 100)
-	got := window(lines, 8, l)
+	got := texts(window(lines, 8, l))
 	if len(got) != 4 {
 		t.Fatalf("got %d lines, want 4", len(got))
 	}
@@ -129,23 +127,6 @@ func TestLongLinesShareTheRoom(t *testing.T) {
 		} else if len(line.Text) != 100 {
 			t.Errorf("a short line was cut to %d bytes", len(line.Text))
 		}
-	}
-}
-
-func TestTokens(t *testing.T) {
-	t.Parallel()
-	for s, want := range map[string]int{"": 0, "a": 1, "four": 1, "five5": 2, "你好": 2, "hey 你": 2} {
-		if got := estimate(s); got != want {
-			t.Errorf("estimate(%q) = %d, want %d", s, got, want)
-		}
-	}
-	l := Limits{Max: 16, Tokens: 100}
-	var lines []placed
-	for i := range 10 {
-		lines = append(lines, placed{at: i, line: chat.Line{ID: fmt.Sprint(i), Text: strings.Repeat("你", 30)}})
-	}
-	if got := window(lines, 10, l); len(got) != 2 || got[0].ID != "8" {
-		t.Errorf("got %d lines; 100 tokens hold three of 30, and windows start at even lines here, so 2", len(got))
 	}
 }
 
