@@ -97,14 +97,19 @@ func gist(body []byte) string {
 }
 
 // The words by which endpoints tell what their status leaves open. They are
-// matched in lower case in code, type and message.
+// matched in lower case: names in code and type, words in the message too.
 var (
-	quotaWords   = []string{"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"}
-	tooLongCodes = []string{"context_length_exceeded", "exceed_context_size_error", "string_above_max_length", "request_too_large"}
-	tooLongWords = []string{"maximum context length", "context length", "context window", "available context size",
-		"prompt is too long", "input is too long", "too many tokens", "request too large", "reduce the length"}
+	quotaNames   = []string{"insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "insufficient_balance", "insufficient_credits"}
+	quotaWords   = []string{"insufficient balance", "insufficient credits", "credit balance is too low", "check your plan and billing"}
+	tooLongNames = []string{"context_length_exceeded", "context_window_exceeded", "contextwindowexceeded", "exceed_context_size_error",
+		"string_above_max_length", "request_too_large", "max_prompt_tokens_exceeded", "tokens_limit_reached", "prompt_too_long"}
+	tooLongWords = []string{"maximum context length", "context length", "context window", "context size", "context limit", "exceeds context",
+		"prompt is too long", "prompt too long", "input is too long", "input too long", "too many tokens", "request too large", "body too large",
+		"reduce the length", "maximum prompt length", "exceeds the maximum number of tokens", "maximum number of tokens allowed",
+		"range of input length", "exceeds the maximum length", "longer than the model"}
 	refusedWords = []string{"content_policy_violation", "content_filter", "responsibleaipolicyviolation", "invalid_prompt",
-		"content policy", "content management policy", "usage policy", "usage policies", "was flagged", "prohibited_content"}
+		"content policy", "content management policy", "usage policy", "usage policies", "was flagged", "prohibited_content",
+		"data_inspection_failed", "content_blocked", "moderation"}
 )
 
 // kind sorts what an endpoint said by what can be done about it.
@@ -114,9 +119,12 @@ func (e *endpointError) kind() Kind {
 	s := e.Status
 	inStream := s == 0
 	switch {
-	case s == http.StatusUnauthorized || s == http.StatusPaymentRequired || contains(name, quotaWords):
+	case s == http.StatusUnauthorized || s == http.StatusPaymentRequired || contains(name, quotaNames):
 		return Fatal
-	case s == http.StatusRequestEntityTooLarge || contains(name, tooLongCodes):
+	case s != http.StatusTooManyRequests && contains(text, quotaWords):
+		// With a 429 Gemini says the same of its limits by the minute.
+		return Fatal
+	case s == http.StatusRequestEntityTooLarge || contains(name, tooLongNames):
 		return TooLong
 	case (inStream || s == 400 || s == 422 || s == 429) && contains(text, tooLongWords):
 		// A 429 that says "request too large" is over the limit of tokens a
@@ -126,7 +134,7 @@ func (e *endpointError) kind() Kind {
 		return Refused
 	case s == http.StatusTooManyRequests || inStream && strings.Contains(name, "rate_limit"):
 		return RateLimited
-	case s == http.StatusRequestTimeout || s == http.StatusConflict || s == http.StatusTooEarly || s >= 500:
+	case s == http.StatusRequestTimeout || s == http.StatusConflict || s == http.StatusTooEarly || s == 499 || s >= 500:
 		return Transient
 	case s >= 400:
 		return Fatal
@@ -142,8 +150,8 @@ func contains(s string, words []string) bool {
 
 // sorted turns whatever ended a call into an *Error. ctx is the caller's and
 // call is the one the request ran under, whose cause tells our own limits.
-func (o *OpenAI) sorted(ctx, call context.Context, t *tap, model string, err error) error {
-	out := &Error{Kind: Transient, RetryAfter: t.retryAfter}
+func (o *OpenAI) sorted(ctx, call context.Context, t *tap, a *answer, model string, err error) error {
+	out := &Error{Kind: Transient, RetryAfter: t.retryAfter, Began: a.began && (a.fault == nil || a.size > 0)}
 	var known *Error
 	var said *endpointError
 	var badCert *tls.CertificateVerificationError
@@ -162,6 +170,9 @@ func (o *OpenAI) sorted(ctx, call context.Context, t *tap, model string, err err
 	case !t.sent, errors.Is(err, errRedirect), errors.As(err, &badCert):
 		// Not sent: go-openai itself refused the request by the model's name.
 		out.Kind = Fatal
+	}
+	if out.Kind == RateLimited && out.RetryAfter == 0 && said != nil {
+		out.RetryAfter = tryAgainIn(said.Message)
 	}
 	out.Err = o.redact(fmt.Errorf("%s at %s: %w", model, o.base, err))
 	return out

@@ -4,20 +4,19 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"math"
+	"maps"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 )
 
 const (
-	maxFaultBody  = 64 << 10 // bytes kept of an answer that is no stream of events
-	maxEventLine  = 2 << 20  // bytes of one event; ten times what any endpoint sends
-	maxRetryAfter = 24 * time.Hour
+	maxFaultBody = 64 << 10 // bytes kept of an answer that is no stream of events
+	maxEventLine = 4 << 20  // bytes of one event; the last one of a response repeats the whole answer
 )
 
 var errRedirect = errors.New("the endpoint redirects")
@@ -54,8 +53,10 @@ type tap struct {
 	next    http.RoundTripper
 	headers http.Header
 	touch   func()
+	patch   map[string]any // fields put into the request's JSON, since go-openai has none for them
 
 	sent       bool
+	sentBody   []byte
 	status     int
 	mediaType  string
 	retryAfter time.Duration
@@ -70,6 +71,9 @@ func (t *tap) RoundTrip(r *http.Request) (*http.Response, error) {
 	for name, values := range t.headers {
 		r.Header[name] = values
 	}
+	if err := t.rewrite(r); err != nil {
+		return nil, err
+	}
 	resp, err := t.next.RoundTrip(r)
 	if err != nil {
 		return nil, err
@@ -78,6 +82,9 @@ func (t *tap) RoundTrip(r *http.Request) (*http.Response, error) {
 	t.status = resp.StatusCode
 	t.mediaType, _, _ = strings.Cut(resp.Header.Get("Content-Type"), ";")
 	t.retryAfter = retryAfter(resp.Header, time.Now())
+	if t.retryAfter == 0 && resp.StatusCode == http.StatusTooManyRequests {
+		t.retryAfter = limitReset(resp.Header, time.Now())
+	}
 	body := &touching{ReadCloser: resp.Body, touch: t.touch}
 	if resp.StatusCode < 400 {
 		t.events = &events{ReadCloser: body, in: bufio.NewReader(body)}
@@ -92,11 +99,30 @@ func (t *tap) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// refusedOptions reports whether the endpoint refused the request because of
-// the options of its stream.
-func (t *tap) refusedOptions() bool {
-	return (t.status == http.StatusBadRequest || t.status == http.StatusUnprocessableEntity) &&
-		(bytes.Contains(t.fault, []byte("stream_options")) || bytes.Contains(t.fault, []byte("include_usage")))
+// rewrite puts the fields of patch into the request's body.
+func (t *tap) rewrite(r *http.Request) error {
+	body, err := io.ReadAll(r.Body)
+	r.Body.Close()
+	if err != nil {
+		return fmt.Errorf("read the request's own body: %w", err)
+	}
+	if len(t.patch) > 0 {
+		var fields map[string]any
+		d := json.NewDecoder(bytes.NewReader(body))
+		d.UseNumber() // schemas may hold numbers that no float can
+		if err := d.Decode(&fields); err != nil {
+			return fmt.Errorf("rewrite the request: %w", err)
+		}
+		maps.Copy(fields, t.patch)
+		if body, err = json.Marshal(fields); err != nil {
+			return fmt.Errorf("rewrite the request: %w", err)
+		}
+	}
+	t.sentBody = body
+	r.ContentLength = int64(len(body))
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
+	return nil
 }
 
 // cut says why a stream ended without a finish reason.
@@ -192,28 +218,4 @@ func protocol(line []byte) bool {
 		}
 	}
 	return false
-}
-
-// retryAfter reads how long an endpoint asks to wait, at most maxRetryAfter; 0
-// when it does not say. A date is taken against the endpoint's own clock where
-// it shows it.
-func retryAfter(h http.Header, now time.Time) time.Duration {
-	unit, value := time.Millisecond, h.Get("Retry-After-Ms")
-	if value == "" {
-		unit, value = time.Second, h.Get("Retry-After")
-	}
-	if f, err := strconv.ParseFloat(strings.TrimSpace(value), 64); err == nil {
-		if math.IsNaN(f) || f <= 0 {
-			return 0
-		}
-		return time.Duration(min(f*float64(unit), float64(maxRetryAfter)))
-	}
-	at, err := http.ParseTime(value)
-	if err != nil {
-		return 0
-	}
-	if theirs, err := http.ParseTime(h.Get("Date")); err == nil {
-		now = theirs
-	}
-	return min(max(at.Sub(now), 0), maxRetryAfter)
 }

@@ -1,118 +1,17 @@
 package llmtest
 
 import (
-	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
+
+	"mimikit/core/llm"
 )
 
-// created is the time that answers bear, in Unix seconds: fixed, so that two
-// runs send the same bytes.
-const created = 1_790_000_000
-
-// A Behavior is what the server does with one valid chat request.
+// A Behavior is what the server does with one valid request.
 type Behavior func(x *Exchange)
-
-// An Exchange is one request on its way, for behaviours written in a test.
-type Exchange struct {
-	Call Call
-
-	w    http.ResponseWriter
-	gone <-chan struct{}
-	quit <-chan struct{}
-	open bool // the stream has begun
-}
-
-// Writer is the answer's writer.
-func (x *Exchange) Writer() http.ResponseWriter { return x.w }
-
-// Wait waits for d, or for ever when d is 0; it ends early, with false, when
-// the client is gone or the server closes.
-func (x *Exchange) Wait(d time.Duration) bool {
-	var after <-chan time.Time
-	if d > 0 {
-		t := time.NewTimer(d)
-		defer t.Stop()
-		after = t.C
-	}
-	select {
-	case <-after:
-		return true
-	case <-x.gone:
-	case <-x.quit:
-	}
-	return false
-}
-
-// Raw sends a piece of a stream as it stands and at once.
-func (x *Exchange) Raw(s string) {
-	if !x.open {
-		x.open = true
-		x.w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
-		x.w.WriteHeader(http.StatusOK)
-	}
-	_, _ = io.WriteString(x.w, s) // fails when the client is gone, which is its own affair
-	http.NewResponseController(x.w).Flush()
-}
-
-// Event sends one data line with v as JSON.
-func (x *Exchange) Event(v any) { x.Raw("data: " + mustJSON(v) + "\n\n") }
-
-// Delta sends one chunk with a piece of text.
-func (x *Exchange) Delta(text string) { x.chunk(map[string]any{"content": text}, nil) }
-
-// Text sends text as chunks of a word each.
-func (x *Exchange) Text(text string) {
-	if text == "" {
-		return
-	}
-	for _, word := range strings.SplitAfter(text, " ") {
-		x.Delta(word)
-	}
-}
-
-// Finish sends the finish reason, the usage if it was asked for, and [DONE].
-func (x *Exchange) Finish(reason string, completion int) {
-	x.chunk(map[string]any{}, reason)
-	if o := x.Call.Chat.StreamOptions; o != nil && o.IncludeUsage {
-		event := x.base()
-		event["choices"] = []any{}
-		event["usage"] = x.usage(completion)
-		x.Event(event)
-	}
-	x.Raw("data: [DONE]\n\n")
-}
-
-func (x *Exchange) chunk(delta map[string]any, finish any) {
-	event := x.base()
-	event["choices"] = []any{map[string]any{"index": 0, "delta": delta, "logprobs": nil, "finish_reason": finish}}
-	if o := x.Call.Chat.StreamOptions; o != nil && o.IncludeUsage {
-		event["usage"] = nil
-	}
-	x.Event(event)
-}
-
-func (x *Exchange) base() map[string]any {
-	return map[string]any{
-		"id": "chatcmpl-test", "object": "chat.completion.chunk", "created": created, "model": x.Call.Chat.Model,
-		"service_tier": "default", "system_fingerprint": "fp_test",
-	}
-}
-
-// usage counts words for tokens.
-func (x *Exchange) usage(completion int) map[string]any {
-	prompt := 0
-	for _, m := range x.Call.Chat.Messages {
-		prompt += len(strings.Fields(*m.Content))
-	}
-	return map[string]any{
-		"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion,
-		"prompt_tokens_details": map[string]any{"cached_tokens": prompt / 2, "audio_tokens": 0},
-	}
-}
 
 // Answers is the good case: it answers text, streamed by words where that is
 // asked for, in one piece where it is not.
@@ -120,22 +19,99 @@ func Answers(text string) Behavior { return AnswersWith(text, "stop") }
 
 // AnswersWith is Answers with another finish reason, such as "length" or "content_filter".
 func AnswersWith(text, finish string) Behavior {
-	return func(x *Exchange) {
-		words := len(strings.Fields(text))
-		if x.Call.Chat.Stream {
+	return func(x *Exchange) { x.answer(text, finish, nil) }
+}
+
+// CallsTools answers with tool calls, after text if there is any.
+func CallsTools(text string, calls ...llm.ToolCall) Behavior {
+	return func(x *Exchange) { x.answer(text, "tool_calls", calls) }
+}
+
+// answer sends a whole answer. Each word of text and each tool call counts as a
+// token.
+func (x *Exchange) answer(text, finish string, calls []llm.ToolCall) {
+	tokens := len(strings.Fields(text)) + len(calls)
+	stream := x.Call.Chat.Stream
+	if r := x.Call.Responses; r != nil {
+		stream = r.Stream
+	}
+	switch {
+	case stream:
+		if x.Call.Responses == nil {
 			x.chunk(map[string]any{"role": "assistant", "content": "", "refusal": nil}, nil)
-			x.Text(text)
-			x.Finish(finish, words)
-			return
+		}
+		x.Text(text)
+		for i, c := range calls {
+			x.ToolCall(i, c)
+		}
+		x.Finish(finish, tokens)
+	case x.Call.Responses != nil:
+		x.wholeResponse(text, finish, calls, tokens)
+	default:
+		message := map[string]any{"role": "assistant", "content": text, "refusal": nil}
+		var wire []any
+		for _, c := range calls {
+			wire = append(wire, map[string]any{"id": c.ID, "type": "function", "function": map[string]any{"name": c.Name, "arguments": c.Arguments}})
+		}
+		if wire != nil {
+			message["tool_calls"] = wire
 		}
 		body := x.base()
 		body["object"] = "chat.completion"
-		body["choices"] = []any{map[string]any{
-			"index": 0, "logprobs": nil, "finish_reason": finish,
-			"message": map[string]any{"role": "assistant", "content": text, "refusal": nil},
-		}}
-		body["usage"] = x.usage(words)
+		body["choices"] = []any{map[string]any{"index": 0, "logprobs": nil, "finish_reason": finish, "message": message}}
+		if !x.noUsage {
+			body["usage"] = x.usage(tokens)
+		}
 		writeJSON(x.w, http.StatusOK, body)
+	}
+}
+
+// WithoutUsage does as next but reports no usage, as many small servers do.
+func WithoutUsage(next Behavior) Behavior {
+	return func(x *Exchange) {
+		x.noUsage = true
+		next(x)
+	}
+}
+
+// ResponsesOnly serves the model by the Responses API and refuses it elsewhere,
+// in OpenAI's words.
+func ResponsesOnly(next Behavior) Behavior {
+	return func(x *Exchange) {
+		if x.Call.Responses == nil {
+			writeError(x.w, http.StatusNotFound, "invalid_request_error", "",
+				"This model is only supported in v1/responses and not in v1/chat/completions.")
+			return
+		}
+		next(x)
+	}
+}
+
+// ChatOnly is a server that has no Responses API.
+func ChatOnly(next Behavior) Behavior {
+	return func(x *Exchange) {
+		if x.Call.Responses != nil {
+			writeError(x.w, http.StatusNotFound, "invalid_request_error", "unknown_url", "Unknown request URL: POST /v1/responses.")
+			return
+		}
+		next(x)
+	}
+}
+
+// WithoutFormats refuses the named types of structured output, such as
+// "json_schema".
+func WithoutFormats(next Behavior, types ...string) Behavior {
+	return func(x *Exchange) {
+		f := x.Call.Chat.ResponseFormat
+		if r := x.Call.Responses; r != nil {
+			f = r.Text.Format
+		}
+		if f != nil && slices.Contains(types, f.Type) {
+			writeError(x.w, http.StatusBadRequest, "invalid_request_error", "",
+				fmt.Sprintf("Invalid parameter: 'response_format' of type '%s' is not supported with this model.", f.Type))
+			return
+		}
+		next(x)
 	}
 }
 
@@ -221,11 +197,16 @@ func Drops(text string) Behavior {
 	}
 }
 
-// BreaksOff streams text and then an error in the stream, in the way of
-// OpenRouter: an error object beside the finish reason "error".
+// BreaksOff streams text and then an error in the stream: in the way of
+// OpenRouter, an error object beside the finish reason "error", or the
+// Responses API's response.failed.
 func BreaksOff(text string) Behavior {
 	return func(x *Exchange) {
 		x.Text(text)
+		if x.Call.Responses != nil {
+			x.failResponse("server_error", "Provider disconnected")
+			return
+		}
 		event := x.base()
 		event["error"] = map[string]any{"code": 502, "message": "Provider disconnected"}
 		event["choices"] = []any{map[string]any{"index": 0, "delta": map[string]any{"content": ""}, "finish_reason": "error"}}
@@ -237,10 +218,15 @@ func BreaksOff(text string) Behavior {
 // FinishError streams text and ends with the bare finish reason "error".
 func FinishError(text string) Behavior { return AnswersWith(text, "error") }
 
-// ErrorEvent streams text and then {"error": ...} with v as its value.
+// ErrorEvent streams text and then {"error": ...} with v as its value, or the
+// Responses API's event of that name.
 func ErrorEvent(text string, v any) Behavior {
 	return func(x *Exchange) {
 		x.Text(text)
+		if fields, ok := v.(map[string]any); ok && x.Call.Responses != nil {
+			x.event("error", map[string]any{"code": fields["code"], "message": fields["message"], "param": nil})
+			return
+		}
 		x.Event(map[string]any{"error": v})
 	}
 }
@@ -256,7 +242,7 @@ func Nonsense(text string) Behavior {
 // Refuses answers with OpenAI's refusal in place of content.
 func Refuses(reason string) Behavior {
 	return func(x *Exchange) {
-		x.chunk(map[string]any{"role": "assistant", "refusal": reason}, nil)
+		x.Refusal(reason)
 		x.Finish("stop", 0)
 	}
 }
@@ -278,12 +264,4 @@ func Redirects(to string) Behavior {
 		x.w.Header().Set("Location", to)
 		x.w.WriteHeader(http.StatusTemporaryRedirect)
 	}
-}
-
-func mustJSON(v any) string {
-	b, err := json.Marshal(v)
-	if err != nil {
-		panic(fmt.Sprintf("test endpoint: event %v: %v", v, err))
-	}
-	return string(b)
 }

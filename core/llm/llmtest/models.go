@@ -2,9 +2,11 @@
 //
 // They are working parts, not mocks: a test says what they answer and then
 // looks at what came of it. [Scripted], [Echo], [Instant] and [Blocking] are
-// models; [Server] is an endpoint that speaks OpenAI's chat completions as its
-// documentation describes them, and can be told, request by request, to fail in
-// every way that endpoints are known to fail. All are safe for concurrent use.
+// models; [Server] is an endpoint that speaks OpenAI's chat completions and
+// Responses API as its documentation describes them, and can be told, request by
+// request, to fail in every way that endpoints are known to fail. [Recorder] and
+// [Replay] keep the answers of a real endpoint for tests without one. All are
+// safe for concurrent use.
 package llmtest
 
 import (
@@ -20,14 +22,18 @@ import (
 
 // An Answer is one answer of a [Scripted] model: a text, or an error.
 type Answer struct {
-	Text   string
-	Finish string // "stop" when empty
-	Usage  llm.Usage
-	Err    error // returned as it is; wrap it in *llm.Error to keep the promise of llm.Model
+	Text      string
+	ToolCalls []llm.ToolCall
+	Finish    string // when empty "stop", or "tool_calls" with ToolCalls
+	Usage     llm.Usage
+	Err       error // returned as it is; wrap it in *llm.Error to keep the promise of llm.Model
 }
 
 // Say is the answer with this text.
 func Say(text string) Answer { return Answer{Text: text} }
+
+// Use is the answer that calls tools.
+func Use(calls ...llm.ToolCall) Answer { return Answer{ToolCalls: calls} }
 
 // Fail is the failed call of this kind.
 func Fail(kind llm.Kind, retryAfter time.Duration) Answer {
@@ -88,10 +94,13 @@ func (s *Scripted) Complete(ctx context.Context, req llm.Request) (llm.Response,
 		return llm.Response{}, err
 	}
 	if a.Err != nil {
-		return llm.Response{}, a.Err
+		return llm.Response{Usage: a.Usage}, a.Err
 	}
 	res := answer(req, a.Text)
-	res.Usage = a.Usage
+	res.Usage, res.ToolCalls = a.Usage, a.ToolCalls
+	if len(a.ToolCalls) > 0 {
+		res.Finish = "tool_calls"
+	}
 	if a.Finish != "" {
 		res.Finish = a.Finish
 	}
@@ -172,7 +181,7 @@ func ended(ctx context.Context) error {
 }
 
 func answer(req llm.Request, text string) llm.Response {
-	if req.OnDelta != nil {
+	if req.OnDelta != nil && text != "" {
 		for _, word := range strings.SplitAfter(text, " ") {
 			req.OnDelta(word)
 		}

@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -17,10 +16,11 @@ import (
 // Key is the key that [Server] accepts.
 const Key = "sk-test-0123456789abcdef"
 
-// A Server is an OpenAI-compatible endpoint: GET /v1/models and POST
-// /v1/chat/completions, streamed or not, with the checks and the error JSON of
-// OpenAI's documentation. Each valid chat request takes the next behaviour of
-// its script; when there is none it is answered with Default.
+// A Server is an OpenAI-compatible endpoint: GET /v1/models, POST
+// /v1/chat/completions and POST /v1/responses, streamed or not, with the checks
+// and the error JSON of OpenAI's documentation. Each valid request takes the
+// next behaviour of its script, whichever API it speaks; when there is none it
+// is answered with Default.
 type Server struct {
 	// Default is set before the first request; nil says "ok".
 	Default Behavior
@@ -37,32 +37,20 @@ type Server struct {
 	calls  []Call
 }
 
-// A Call is a chat request as the server read it.
+// A Call is a request as the server read it.
 type Call struct {
-	Header http.Header
-	Body   []byte
-	Chat   Chat
+	Header    http.Header
+	Body      []byte
+	Chat      Chat       // of a chat request
+	Responses *Responses // of a request of the Responses API; nil for chat
 }
 
-// Chat is the body of a chat request: the fields that the server heeds.
-type Chat struct {
-	Model               string         `json:"model"`
-	Messages            []Message      `json:"messages"`
-	Stream              bool           `json:"stream"`
-	StreamOptions       *StreamOptions `json:"stream_options"`
-	MaxTokens           int            `json:"max_tokens"`
-	MaxCompletionTokens int            `json:"max_completion_tokens"`
-}
-
-// A Message is a message on the wire.
-type Message struct {
-	Role    string  `json:"role"`
-	Content *string `json:"content"`
-}
-
-// StreamOptions are those of a request.
-type StreamOptions struct {
-	IncludeUsage bool `json:"include_usage"`
+// Model is the model that was asked.
+func (c Call) Model() string {
+	if c.Responses != nil {
+		return c.Responses.Model
+	}
+	return c.Chat.Model
 }
 
 // NewServer serves on a loopback port until the test ends.
@@ -88,7 +76,19 @@ func serve(tb testing.TB, l net.Listener, transport *http.Transport) *Server {
 	s := &Server{url: "http://" + l.Addr().String(), transport: transport, quit: make(chan struct{})}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /v1/models", s.models)
-	mux.HandleFunc("POST /v1/chat/completions", s.chat)
+	mux.HandleFunc("POST /v1/chat/completions", func(w http.ResponseWriter, r *http.Request) {
+		s.take(w, r, func(call *Call) (fault, error) {
+			err := json.Unmarshal(call.Body, &call.Chat)
+			return s.check(call.Chat), err
+		})
+	})
+	mux.HandleFunc("POST /v1/responses", func(w http.ResponseWriter, r *http.Request) {
+		s.take(w, r, func(call *Call) (fault, error) {
+			call.Responses = &Responses{}
+			err := json.Unmarshal(call.Body, call.Responses)
+			return s.checkResponses(*call.Responses), err
+		})
+	})
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		writeError(w, http.StatusNotFound, "invalid_request_error", "unknown_url",
 			fmt.Sprintf("Unknown request URL: %s %s.", r.Method, r.URL.Path))
@@ -114,14 +114,14 @@ func (s *Server) URL() string { return s.url + "/v1" }
 // Transport reaches the server. Its idle connections are closed when the test ends.
 func (s *Server) Transport() http.RoundTripper { return s.transport }
 
-// Next appends to the script: one behaviour for each coming chat request.
+// Next appends to the script: one behaviour for each coming request.
 func (s *Server) Next(behaviors ...Behavior) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.script = append(s.script, behaviors...)
 }
 
-// Calls returns the valid chat requests so far, in order of arrival.
+// Calls returns the valid requests so far, in order of arrival.
 func (s *Server) Calls() []Call {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -162,18 +162,21 @@ func (s *Server) models(w http.ResponseWriter, _ *http.Request) {
 	writeJSON(w, http.StatusOK, map[string]any{"object": "list", "data": list})
 }
 
-func (s *Server) chat(w http.ResponseWriter, r *http.Request) {
+// take reads a request, refuses it where OpenAI would, and lets the script
+// behave.
+func (s *Server) take(w http.ResponseWriter, r *http.Request, read func(*Call) (fault, error)) {
 	body, err := io.ReadAll(io.LimitReader(r.Body, 32<<20))
 	if err != nil {
 		return // the client is gone
 	}
 	call := Call{Header: r.Header.Clone(), Body: body}
-	if err := json.Unmarshal(body, &call.Chat); err != nil {
+	f, err := read(&call)
+	if err != nil {
 		writeError(w, http.StatusBadRequest, "invalid_request_error", "", "We could not parse the JSON body of your request.")
 		return
 	}
-	if status, code, message := s.check(call.Chat); message != "" {
-		writeError(w, status, "invalid_request_error", code, message)
+	if f.message != "" {
+		writeError(w, f.status, "invalid_request_error", f.code, f.message)
 		return
 	}
 	s.mu.Lock()
@@ -187,39 +190,6 @@ func (s *Server) chat(w http.ResponseWriter, r *http.Request) {
 	}
 	s.mu.Unlock()
 	behave(&Exchange{w: w, gone: r.Context().Done(), quit: s.quit, Call: call})
-}
-
-// newNames matches the models that refuse max_tokens.
-var newNames = regexp.MustCompile(`^(o\d|gpt-[5-9])`)
-
-// check refuses what OpenAI documents to refuse.
-func (s *Server) check(c Chat) (status int, code, message string) {
-	if c.Model == "" {
-		return http.StatusBadRequest, "", "you must provide a model parameter"
-	}
-	if len(s.Models) > 0 && !slices.Contains(s.Models, c.Model) {
-		return http.StatusNotFound, "model_not_found",
-			fmt.Sprintf("The model `%s` does not exist or you do not have access to it.", c.Model)
-	}
-	if len(c.Messages) == 0 {
-		return http.StatusBadRequest, "empty_array", "Invalid 'messages': empty array. Expected an array with minimum length 1."
-	}
-	for i, m := range c.Messages {
-		if !slices.Contains([]string{"system", "developer", "user", "assistant"}, m.Role) {
-			return http.StatusBadRequest, "invalid_value", fmt.Sprintf("Invalid value: '%s' for 'messages[%d].role'.", m.Role, i)
-		}
-		if m.Content == nil {
-			return http.StatusBadRequest, "", fmt.Sprintf("Invalid value for 'content' of 'messages[%d]': expected a string, got null.", i)
-		}
-	}
-	if c.StreamOptions != nil && !c.Stream {
-		return http.StatusBadRequest, "", "The 'stream_options' parameter is only allowed when 'stream' is enabled."
-	}
-	if c.MaxTokens > 0 && newNames.MatchString(c.Model) {
-		return http.StatusBadRequest, "unsupported_parameter",
-			"Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."
-	}
-	return 0, "", ""
 }
 
 func writeJSON(w http.ResponseWriter, status int, v any) {

@@ -1,0 +1,222 @@
+package usage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"mimikit/core/llm"
+)
+
+// A booking is what one account is to be told of one call. It can be sent any
+// number of times within the time that a repeat is known.
+type booking struct {
+	account account
+	call    call
+}
+
+// ErrBacklog is matched by errors of bookings that are lost, because Redis has
+// been away so long that too many wait.
+var ErrBacklog = errors.New("too many bookings wait for Redis")
+
+// Settle implements [llm.Hold].
+func (h *hold) Settle(ctx context.Context, c llm.Charge) ([]llm.BudgetWarning, error) {
+	l := h.l
+	fields := amounts(c)
+	var all []booking
+	for _, a := range append(budgeted(c), others(c)...) {
+		all = append(all, booking{a, l.settling(a, h, fields, a.end(c.Time).Unix())})
+	}
+	warnings, left, err := l.book(ctx, all)
+	if err != nil {
+		l.outage("settle", err)
+		if lost := l.postpone(left); lost > 0 {
+			return warnings, fmt.Errorf("%d bookings of model calls: %w: %w", lost, ErrBacklog, err)
+		}
+	}
+	return warnings, nil
+}
+
+// amounts are the fields of a charge's totals, those that are not 0.
+func amounts(c llm.Charge) []any {
+	u := c.Usage
+	var out []any
+	for _, f := range []struct {
+		name string
+		n    int64
+	}{
+		{"calls", 1}, {"failed", one(c.Failed)}, {"estimated", one(u.Estimated)},
+		{"tokens", int64(u.Prompt) + int64(u.Completion)},
+		{"prompt", int64(u.Prompt)}, {"cached", int64(u.Cached)}, {"completion", int64(u.Completion)},
+		{"money", c.Cost}, {"took_ms", c.Took.Milliseconds()},
+	} {
+		if f.n > 0 {
+			out = append(out, f.name, f.n)
+		}
+	}
+	return out
+}
+
+func one(b bool) int64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// settling is the script that ends an account's reservation of a hold and books
+// fields in its place.
+func (l *Ledger) settling(a account, h *hold, fields []any, end int64) call {
+	member := ""
+	for _, held := range h.held {
+		if held == a {
+			member = h.member()
+		}
+	}
+	limit := l.o.Budgets.of(a.s)
+	if a.day != life && a.s.Kind == llm.TaskSubject {
+		limit = Limit{} // a task's ceiling is for its life
+	}
+	args := []any{h.id, member, h.tokens, h.money, repeatable.Milliseconds(), end, l.share(limit.Tokens), l.share(limit.Money)}
+	return call{settleScript, []string{l.key(a), l.heldKey(a), l.settledKey(a)}, append(args, fields...)}
+}
+
+// share is the part of a limit at which is warned; 0 for never.
+func (l *Ledger) share(limit int64) int64 {
+	if l.o.Budgets.Warn >= 1 || limit <= 0 {
+		return 0
+	}
+	return max(int64(math.Ceil(float64(limit)*l.o.Budgets.Warn)), 1)
+}
+
+// book sends bookings and gives what came of them: warnings, and those that
+// Redis did not take, with the reason.
+func (l *Ledger) book(ctx context.Context, all []booking) (warnings []llm.BudgetWarning, left []booking, err error) {
+	calls := make([]call, len(all))
+	for i, b := range all {
+		calls[i] = b.call
+	}
+	var ranks []rank
+	for i, r := range l.run(ctx, calls) {
+		a := all[i].account
+		if r.err != nil {
+			left = append(left, all[i])
+			err = r.err // one is as good as another: it is Redis that is away
+			continue
+		}
+		if unit := r.text(1); unit != "" {
+			w := llm.BudgetWarning{Budget: l.budget(a, llm.Unit(unit), r, 2)}
+			warnings = append(warnings, w)
+			if l.o.OnWarn != nil {
+				l.o.OnWarn(w)
+			}
+		}
+		if a.day != life && a.s.ID != "" {
+			ranks = append(ranks, rank{a, r.number(2), r.number(3)})
+		}
+	}
+	l.order(ctx, ranks)
+	return warnings, left, err
+}
+
+// A rank is where an account stands on its day.
+type rank struct {
+	account       account
+	tokens, money int64
+}
+
+// order puts accounts in their place among those of their day. Places are
+// whole sums that only grow, so what fails here is mended by the next call.
+func (l *Ledger) order(ctx context.Context, ranks []rank) {
+	if len(ranks) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, l.o.Timeout)
+	defer cancel()
+	_, err := l.o.Client.Pipelined(ctx, func(p redis.Pipeliner) error {
+		for _, r := range ranks {
+			for by, score := range map[llm.Unit]int64{llm.Tokens: r.tokens, llm.Money: r.money} {
+				if score == 0 && by == llm.Money {
+					continue
+				}
+				key := l.rankKey(r.account.day, r.account.s.Kind, by)
+				p.ZAddGT(ctx, key, redis.Z{Score: float64(score), Member: r.account.s.ID})
+				p.ZRemRangeByRank(ctx, key, 0, -maxRanked-1)
+				p.ExpireAt(ctx, key, r.account.end(time.Time{}))
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		l.o.Logger.Debug("usage_order", "error", err)
+	}
+}
+
+// postpone keeps bookings for later and gives how many are lost, the oldest.
+func (l *Ledger) postpone(left []booking) (lost int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.backlog = append(l.backlog, left...)
+	if lost = len(l.backlog) - maxBacklog; lost <= 0 {
+		return 0
+	}
+	l.backlog = append([]booking(nil), l.backlog[lost:]...)
+	return lost
+}
+
+// Backlog gives how many bookings wait for Redis.
+func (l *Ledger) Backlog() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.backlog)
+}
+
+// Flush books what could not be booked when it was due. It stops at the first
+// exchange that fails; what is left waits on.
+func (l *Ledger) Flush(ctx context.Context) error {
+	const atOnce = 100
+	for {
+		l.mu.Lock()
+		n := min(len(l.backlog), atOnce)
+		batch := l.backlog[:n:n]
+		l.backlog = l.backlog[n:]
+		l.mu.Unlock()
+		if n == 0 {
+			return nil
+		}
+		_, left, err := l.book(ctx, batch)
+		if err != nil {
+			l.mu.Lock()
+			l.backlog = append(left, l.backlog...)
+			waiting := len(l.backlog)
+			l.mu.Unlock()
+			return fmt.Errorf("book %d model calls that wait for Redis: %w", waiting, err)
+		}
+	}
+}
+
+// Run flushes every few seconds until ctx ends, and then once more.
+func (l *Ledger) Run(ctx context.Context) error {
+	const every = 5 * time.Second
+	t := time.NewTicker(every)
+	defer t.Stop()
+	for {
+		select {
+		case <-t.C:
+			if err := l.Flush(ctx); err != nil && ctx.Err() == nil {
+				l.o.Logger.Warn("usage_backlog", "error", err)
+			}
+		case <-ctx.Done():
+			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.o.Timeout)
+			defer cancel()
+			if err := l.Flush(last); err != nil {
+				l.o.Logger.Error("usage_backlog_lost", "error", err)
+			}
+			return nil
+		}
+	}
+}
