@@ -2,6 +2,7 @@ package prompts
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -9,34 +10,34 @@ import (
 	"mimikit/core/llm"
 )
 
-// A Mode says how much is injected around what is asked.
-type Mode string
-
-// The modes. The empty mode chooses [Full] when there is history, else
-// [Minimal], which is the rule at run time.
-const (
-	Full    Mode = "full"    // rules, history and what is new
-	Minimal Mode = "minimal" // rules and what is new
-	None    Mode = "none"    // only what is asked: inputs, results, decision; for tests
-)
-
-// Data is what one call is about. Its texts are raw: Compose escapes them.
+// Data is what one call is about. Its texts are raw: Compose escapes them, but
+// for Actions, which are ours. An agent is shown what its injection file asks
+// for, and the rest is left out.
 type Data struct {
-	Mode     Mode
-	Bot      string // the name people know the bot by; empty means Mimikit
-	Final    bool   // what the thinker writes is posted as it stands
-	Actions  string // what the thinker may do, described; empty while there are no actions
-	History  []chat.Line
-	Now      time.Time // shown in the environment; left out when zero
-	Platform string
-	Facts    []Fact // further lines of the environment
-	Tasks    string // the conversation's tasks, one a line
+	Mode    Mode   // empty chooses; see [Mode]
+	Bot     string // the name people know the bot by; empty means Mimikit
+	Final   bool   // what the thinker writes is posted as it stands
+	Actions string // what the agent may do, described; empty while there are no actions
+
+	Summary string      // what was folded out of the history
+	History []chat.Line // oldest first; for fold, the lines that are to be folded
+	Memory  []Note      // what was remembered and may matter now
+
+	Now       time.Time // shown in the environment; left out when zero
+	Platform  string
+	Facts     []Fact // further lines of the environment
+	Workspace []Fact // of a worker: where it works
+	Limits    []Fact // of a worker, the planner or fold: time, rounds, words
+	Tasks     string // the conversation's tasks, one a line
+
 	Results  []chat.TaskResult
 	Inputs   []chat.UserInput
-	Decision string
+	Decision string  // of the thinker, for the teller
+	Request  Request // the task, for a worker and the planner
+	Steps    []Step  // what was done in the task before, oldest first
 }
 
-// A Fact is a line of the environment.
+// A Fact is a line of the environment, the workspace or the limits.
 type Fact struct{ Name, Value string }
 
 // A View is what a template sees: settings, and blocks of data that are fenced,
@@ -46,12 +47,26 @@ type View struct {
 	Mode        Mode
 	Final       bool
 	Actions     string
-	History     string
+	History     string // summary and lines; Compose sends them before the injection, so that no file needs it
+	Memory      string
 	Environment string
+	Workspace   string
+	Limits      string
 	Tasks       string
 	Results     string
 	Inputs      string
 	Decision    string
+	Request     string
+	Steps       string
+}
+
+// viewOf gives a View that holds everything, each block as block makes it.
+func viewOf(block func(name string) string) View {
+	return View{
+		Bot: "Mimikit", Mode: Full, Final: true, Actions: block("Actions"), History: block("History"), Memory: block("Memory"),
+		Environment: block("Environment"), Workspace: block("Workspace"), Limits: block("Limits"), Tasks: block("Tasks"),
+		Results: block("Results"), Inputs: block("Inputs"), Decision: block("Decision"), Request: block("Request"), Steps: block("Steps"),
+	}
 }
 
 // A Prompt is one call's messages, in the order in which they change: System
@@ -78,60 +93,69 @@ func (p Prompt) Messages() []llm.Message {
 	return out
 }
 
-// The agents that Compose knows, by the name that is given as llm.Request.Agent:
-// whose folder, and the prefix of its system and injection files.
-var agents = map[string]struct{ role, prefix string }{
-	"teller":        {"teller", ""},
-	"teller-digest": {"teller", "digest-"},
-	"thinker":       {"thinker", ""},
-}
-
-// Compose builds the prompt of an agent: "teller", "teller-digest" or "thinker".
-func (s *Set) Compose(agent string, d Data) (Prompt, error) {
-	a, ok := agents[agent]
+// Compose builds the prompt of an agent; [Agents] names them. It fails on an
+// agent or a mode that does not exist, on a mode that the agent does not run in,
+// and where an override's template fails on this data.
+func (s *Set) Compose(name string, d Data) (Prompt, error) {
+	a, ok := agents[name]
 	if !ok {
-		return Prompt{}, fmt.Errorf("compose prompt of %q: no such agent; there are teller, teller-digest and thinker", agent)
+		return Prompt{}, fmt.Errorf("compose prompt of %q: no such agent; there are %s", name, strings.Join(Agents(), ", "))
 	}
-	v, err := d.view()
+	v, err := d.view(&a)
 	if err != nil {
-		return Prompt{}, fmt.Errorf("compose prompt of %s: %w", agent, err)
+		return Prompt{}, fmt.Errorf("compose prompt of %s: %w", name, err)
 	}
 	p := Prompt{History: v.History}
-	if p.Latest, err = s.render(a.role, a.prefix+"injection", &v); err != nil {
+	if p.Latest, err = s.render(place{a.role, a.injection}, &v); err != nil {
 		return Prompt{}, err
 	}
 	if v.Mode == None {
 		return p, nil
 	}
-	p.System, err = s.system(a.role, a.prefix+"system", &v)
+	p.System, err = s.system(name, &a, &v)
 	return p, err
 }
 
 // view escapes the data and leaves out what the mode leaves out.
-func (d *Data) view() (View, error) {
+func (d *Data) view(a *agent) (View, error) {
+	mode, err := a.mode(d.Mode, len(d.History)+len(d.Memory) > 0 || strings.TrimSpace(d.Summary) != "")
+	if err != nil {
+		return View{}, err
+	}
 	v := View{
-		Bot: oneLine(d.Bot), Mode: d.Mode, Final: d.Final, Actions: strings.TrimSpace(d.Actions),
+		Bot: oneLine(d.Bot), Mode: mode, Final: d.Final, Actions: strings.TrimSpace(d.Actions),
 		Inputs: inputs(d.Inputs), Results: results(d.Results), Decision: element("thinker_decision", d.Decision),
+		Request: d.Request.block(), Steps: steps(d.Steps),
 	}
 	if v.Bot == "" {
 		v.Bot = "Mimikit"
 	}
-	if v.Mode == "" {
-		v.Mode = Minimal
-		if len(d.History) > 0 {
-			v.Mode = Full
-		}
+	if mode == Full || a.folds {
+		v.History = Past(d.Summary, d.History)
 	}
-	switch v.Mode {
-	case Full:
-		v.History = history(d.History)
-	case Minimal:
-	case None:
+	if mode == None {
 		return v, nil
-	default:
-		return View{}, fmt.Errorf("unknown prompt mode %q; allowed are full, minimal and none", v.Mode)
+	}
+	if mode == Full {
+		v.Memory = memory(d.Memory)
 	}
 	v.Environment = environment(d)
+	v.Workspace = facts("workspace", d.Workspace)
+	v.Limits = facts("limits", d.Limits)
 	v.Tasks = element("tasks", d.Tasks)
 	return v, nil
+}
+
+// Render gives one file of a role's folder ("teller", "voice") filled with data,
+// which is a [View] unless an override says otherwise. Space around it is
+// trimmed.
+func (s *Set) Render(role, file string, data any) (string, error) {
+	p := place{role, file}
+	if !slices.Contains(files[role], file) {
+		return "", fmt.Errorf("render prompt %s: no such prompt; there are %s", p.name(), allowed())
+	}
+	if v, ok := data.(View); ok {
+		return s.render(p, &v)
+	}
+	return s.execute(p, data)
 }

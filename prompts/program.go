@@ -1,6 +1,8 @@
 package prompts
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"text/template/parse"
 )
@@ -38,7 +40,12 @@ var fields = map[string]*field{
 	"Actions":     words(func(v *View) string { return v.Actions }, true),
 	"History":     words(func(v *View) string { return v.History }, false),
 	"Environment": words(func(v *View) string { return v.Environment }, false),
+	"Memory":      words(func(v *View) string { return v.Memory }, false),
+	"Workspace":   words(func(v *View) string { return v.Workspace }, false),
+	"Limits":      words(func(v *View) string { return v.Limits }, false),
 	"Tasks":       words(func(v *View) string { return v.Tasks }, false),
+	"Request":     words(func(v *View) string { return v.Request }, false),
+	"Steps":       words(func(v *View) string { return v.Steps }, false),
 	"Results":     words(func(v *View) string { return v.Results }, false),
 	"Inputs":      words(func(v *View) string { return v.Inputs }, false),
 	"Decision":    words(func(v *View) string { return v.Decision }, false),
@@ -219,3 +226,5 @@ func (p *program) run(v *View) string {
 	write(&b, p.parts, v)
 	return b.String()
 }
+
+func fieldNames() []string { return slices.Sorted(maps.Keys(fields)) }

@@ -2,43 +2,83 @@ package prompts
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
-// views are all combinations of fields that a file may tell apart.
+// views are many combinations of the fields that a file may tell apart: none,
+// all, each one alone, all but each one, and some by chance.
 func views() []View {
-	var out []View
-	for n := range 1 << 9 {
-		has := func(bit int, s string) string {
-			if n>>bit&1 == 0 {
-				return ""
-			}
-			return s
-		}
+	names := fieldNames()
+	without := func(has func(name string) bool) []View {
+		var out []View
 		for _, m := range []Mode{Full, None, ""} {
-			out = append(out, View{
-				Bot: "Mimi", Mode: m, Final: n&1 != 0, Actions: has(1, "act"), History: has(2, "hist"), Environment: has(3, "env"),
-				Tasks: has(4, "tasks"), Results: has(5, "res"), Inputs: has(6, " in "), Decision: has(7, "<d>"),
+			v := viewOf(func(name string) string {
+				if !has(name) {
+					return ""
+				}
+				return " <" + name + "> "
 			})
+			if v.Final, v.Mode = has("Final"), m; !has("Bot") {
+				v.Bot = "Mimi"
+			}
+			out = append(out, v)
 		}
+		return out
 	}
-	return out
+	all := slices.Concat(without(func(string) bool { return true }), without(func(string) bool { return false }))
+	for _, one := range names {
+		all = append(all, without(func(name string) bool { return name == one })...)
+		all = append(all, without(func(name string) bool { return name != one })...)
+	}
+	chance := rand.New(rand.NewPCG(1, 2))
+	for range 30 {
+		some := map[string]bool{}
+		for _, name := range names {
+			some[name] = chance.IntN(2) == 0
+		}
+		all = append(all, without(func(name string) bool { return some[name] })...)
+	}
+	return all
 }
 
 // agree fails where a file's program and text/template differ.
 func agree(t *testing.T, set *Set, role, file string) {
 	t.Helper()
 	for _, v := range views() {
-		want, err := set.execute(role, file, v)
+		want, err := set.execute(place{role, file}, v)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, err := set.render(role, file, &v); err != nil || got != want {
+		if got, err := set.render(place{role, file}, &v); err != nil || got != want {
 			t.Fatalf("%s/%s of %+v: got %q, %v; want %q", role, file, v, got, err, want)
+		}
+	}
+}
+
+// A field that is missing in the table would be refused in every file.
+func TestEveryFieldIsKnown(t *testing.T) {
+	t.Parallel()
+	var want []string
+	for f := range reflect.TypeFor[View]().Fields() {
+		want = append(want, f.Name)
+	}
+	slices.Sort(want)
+	if diff := cmp.Diff(want, fieldNames()); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	v := reflect.ValueOf(viewOf(func(name string) string { return name }))
+	for _, name := range want {
+		if f := v.FieldByName(name); f.IsZero() || f.Kind() == reflect.String && name != "Bot" && name != "Mode" && f.String() != name {
+			t.Errorf("a View with everything has %v as %s", f, name)
 		}
 	}
 }
@@ -115,9 +155,10 @@ func TestOverridesAsPrograms(t *testing.T) {
 				t.Errorf("program %+v; want one: %v, stable: %v", p, c.translated, c.stable)
 			}
 			agree(t, set, "thinker", "system")
+			a := agents["thinker"]
 			for _, v := range views() {
-				want, _ := set.execute("thinker", "system", v)
-				if got, err := set.system("thinker", "system", &v); err != nil || got != want {
+				want, _ := set.execute(place{"thinker", "system"}, v)
+				if got, err := set.system("thinker", &a, &v); err != nil || got != want {
 					t.Fatalf("%+v: got %q, %v; want %q", v, got, err, want)
 				}
 			}

@@ -6,12 +6,14 @@
 // a file that is not one of ours is refused there, since a misspelt name would
 // otherwise be ignored in silence.
 //
-// [Set.Compose] promises two things to its callers. What people, tasks and web
-// pages wrote reaches a template only fenced, labelled with its sender and
-// trust, and escaped, so neither a message nor an override can mix data with
-// instructions by accident. And the parts come in the order in which they
-// change, stable rules, append-only history, then what is new, so that the
-// provider's prompt cache hits.
+// [Set.Compose] promises three things to its callers. What people, tasks, notes
+// and web pages wrote reaches a template only fenced, labelled and escaped: no
+// text, name or title can make a tag, an attribute or an action block, and no
+// override sees it raw. What stands as trust is what the program verified about
+// who wrote it; files, results, notes, summaries and what a step read carry none,
+// whoever handed them in. And the parts come in the order in which they change,
+// stable rules, append-only history, then what is new, so that the provider's
+// prompt cache hits; [Shared] measures by how much.
 package prompts
 
 import (
@@ -19,35 +21,28 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"text/template"
 	"text/template/parse"
-	"unicode/utf8"
 )
 
 //go:embed agents
 var embedded embed.FS
 
-// The files of each role, without ".md". What is not listed does not exist.
-var files = map[string][]string{
-	"teller":  {"identity", "voice", "tools", "output", "system", "injection", "digest-system", "digest-injection"},
-	"thinker": {"system", "injection"},
-}
-
-// maxFile bounds an overriding file. A larger one is a wrong file: it would not
-// leave a model's window much room for anything else.
-const maxFile = 256 << 10
-
 // A Set is all prompt files, parsed. It is safe for concurrent use.
 type Set struct {
 	all      *template.Template
+	files    []File
 	programs map[place]*program // of the files that have one
 	systems  rendered
+}
+
+// A File is one prompt file of a [Set].
+type File struct {
+	Path     string // agents/<role>/<name>.md
+	Text     string // as it was read
+	Override string // the file that shadows ours; empty when it is built in
 }
 
 func (s *Set) tree(name string) *parse.Tree {
@@ -60,9 +55,10 @@ func (s *Set) tree(name string) *parse.Tree {
 // Open parses all prompt files. Files below overrideDir, named as here
 // (agents/<role>/<name>.md), take the place of ours one by one; an empty
 // overrideDir means none. Names beginning with a dot are passed over, any other
-// unknown name is an error that says which names are allowed.
+// unknown name is an error that says which names are allowed. The error joins
+// what is wrong with every file, so that all can be mended at once.
 func Open(overrideDir string) (*Set, error) {
-	overrides := map[string]string{}
+	overrides := map[string]override{}
 	if overrideDir != "" {
 		var err error
 		if overrides, err = readOverrides(overrideDir); err != nil {
@@ -70,121 +66,94 @@ func Open(overrideDir string) (*Set, error) {
 		}
 	}
 	s := &Set{all: template.New("prompts").Option("missingkey=error")}
-	for _, role := range roles() {
-		for _, name := range files[role] {
-			path := "agents/" + role + "/" + name + ".md"
-			text, ok := overrides[path]
-			if !ok {
-				b, err := embedded.ReadFile(path)
-				if err != nil {
-					return nil, fmt.Errorf("read embedded prompt %s: %w", path, err)
-				}
-				text = string(b)
+	var wrong []error
+	for _, p := range places() {
+		f := File{Path: p.path()}
+		if o, ok := overrides[f.Path]; ok {
+			f.Text, f.Override = o.text, o.file
+		} else {
+			b, err := embedded.ReadFile(f.Path)
+			if err != nil {
+				return nil, fmt.Errorf("read embedded prompt %s: %w", f.Path, err)
 			}
-			// A file is a paragraph of another: the blank lines are theirs to set.
-			if _, err := s.all.New(role + "/" + name).Parse(strings.TrimSpace(text)); err != nil {
-				return nil, fmt.Errorf("parse prompt %s%s: %w", path, origin(ok, overrideDir), err)
-			}
+			f.Text = string(b)
 		}
+		s.files = append(s.files, f)
+		if err := s.parse(p, f.Text); err != nil {
+			wrong = append(wrong, fmt.Errorf("parse prompt %s: %w", f.source(), err))
+		}
+	}
+	if len(wrong) > 0 {
+		return nil, errors.Join(wrong...)
+	}
+	if err := s.try(); err != nil {
+		return nil, err
 	}
 	s.translate()
-	return s, s.try(overrideDir, overrides)
+	return s, nil
 }
 
-// try renders every file with everything and with nothing, so that a field that
-// does not exist stops the start and not the first conversation.
-func (s *Set) try(dir string, overrides map[string]string) error {
-	full := View{
-		Bot: "Mimikit", Mode: Full, Final: true, Actions: "x", History: "x",
-		Environment: "x", Tasks: "x", Results: "x", Inputs: "x", Decision: "x",
-	}
-	for _, role := range roles() {
-		for _, name := range files[role] {
-			for _, v := range []View{full, {}} {
-				if err := s.all.ExecuteTemplate(io.Discard, role+"/"+name, v); err != nil {
-					path := "agents/" + role + "/" + name + ".md"
-					_, ok := overrides[path]
-					return fmt.Errorf("try prompt %s%s: %w", path, origin(ok, dir), err)
-				}
-			}
-		}
-	}
-	return nil
-}
-
-// readOverrides reads the known files below dir, keyed by their path from dir.
-// Links are followed, since that is how a cluster mounts such a directory.
-func readOverrides(dir string) (map[string]string, error) {
-	found := map[string]string{}
-	if err := checkNames(dir, "", []string{"agents"}); err != nil {
-		return nil, err
-	}
-	if err := checkNames(dir, "agents", roles()); err != nil {
-		return nil, err
-	}
-	for _, role := range roles() {
-		var names []string
-		for _, n := range files[role] {
-			names = append(names, n+".md")
-		}
-		if err := checkNames(dir, "agents/"+role, names); err != nil {
-			return nil, err
-		}
-		for _, n := range names {
-			path := "agents/" + role + "/" + n
-			b, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(path)))
-			switch {
-			case errors.Is(err, fs.ErrNotExist):
-			case err != nil:
-				return nil, fmt.Errorf("read prompt override: %w", err)
-			case len(b) > maxFile:
-				return nil, fmt.Errorf("read prompt override %s in %s: %d bytes; at most %d are allowed", path, dir, len(b), maxFile)
-			case !utf8.Valid(b):
-				return nil, fmt.Errorf("read prompt override %s in %s: not UTF-8 text", path, dir)
-			default:
-				found[path] = string(b)
-			}
-		}
-	}
-	return found, nil
-}
-
-// checkNames refuses what is in dir/sub but not allowed there. The root must
-// exist; a folder below it need not.
-func checkNames(dir, sub string, names []string) error {
-	entries, err := os.ReadDir(filepath.Join(dir, filepath.FromSlash(sub)))
-	if errors.Is(err, fs.ErrNotExist) && sub != "" {
-		return nil
-	}
+// parse adds one file. A file is a paragraph of another: the blank lines around
+// it are theirs to set.
+func (s *Set) parse(p place, text string) error {
+	text = strings.TrimSpace(text)
+	alone, err := template.New(p.name()).Parse(text)
 	if err != nil {
-		return fmt.Errorf("read prompt overrides: %w", err)
+		return err
 	}
-	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), ".") || slices.Contains(names, e.Name()) {
-			continue
+	for _, t := range alone.Templates() {
+		if role, file, ok := strings.Cut(t.Name(), "/"); ok && t.Name() != p.name() && slices.Contains(files[role], file) {
+			return fmt.Errorf("it defines %q, which is a file of its own", t.Name())
 		}
-		return fmt.Errorf("read prompt overrides: %s is not a prompt; allowed are %s",
-			filepath.Join(dir, filepath.FromSlash(sub), e.Name()), strings.Join(allowed(), ", "))
+	}
+	_, err = s.all.New(p.name()).Parse(text)
+	return err
+}
+
+// try looks every name up that a file uses, and renders it with everything and
+// with nothing, so that a field that does not exist stops the start and not the
+// first conversation that comes to it.
+func (s *Set) try() error {
+	var wrong []error
+	for i, p := range places() {
+		if err := s.tryOne(p); err != nil {
+			wrong = append(wrong, fmt.Errorf("try prompt %s: %w", s.files[i].source(), err))
+		}
+	}
+	return errors.Join(wrong...)
+}
+
+func (s *Set) tryOne(p place) error {
+	if err := checkNames(s.tree(p.name())); err != nil {
+		return err
+	}
+	all := viewOf(func(block string) string { return block })
+	for _, v := range []View{all, {}, {Mode: None}, {Mode: Minimal, Actions: "x"}} {
+		if err := s.all.ExecuteTemplate(io.Discard, p.name(), v); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
-func origin(overridden bool, dir string) string {
-	if overridden {
-		return " of " + dir
+// source names a file for who has to mend it.
+func (f *File) source() string {
+	if f.Override != "" {
+		return f.Override
 	}
-	return ""
+	return f.Path
 }
 
-func roles() []string { return slices.Sorted(maps.Keys(files)) }
+// Files gives all files, sorted by path.
+func (s *Set) Files() []File { return slices.Clone(s.files) }
 
-// allowed lists every path an override may have.
-func allowed() []string {
-	var out []string
-	for _, role := range roles() {
-		for _, name := range files[role] {
-			out = append(out, "agents/"+role+"/"+name+".md")
+// File gives one file by its path, agents/<role>/<name>.md, or by <role>/<name>.
+func (s *Set) File(name string) (File, error) {
+	path := "agents/" + strings.TrimSuffix(strings.TrimPrefix(name, "agents/"), ".md") + ".md"
+	for _, f := range s.files {
+		if f.Path == path {
+			return f, nil
 		}
 	}
-	return out
+	return File{}, fmt.Errorf("prompt file %q: no such file; there are %s", name, allowed())
 }

@@ -2,62 +2,42 @@ package prompts
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 )
 
-// Render gives one file of an agent's folder ("teller", "voice") filled with
-// data, which is a [View] unless an override says otherwise. Space around it is
-// trimmed.
-func (s *Set) Render(agent, file string, data any) (string, error) {
-	if v, ok := data.(View); ok {
-		return s.render(agent, file, &v)
-	}
-	return s.execute(agent, file, data)
-}
-
-// render is Render by the file's program, where it has one.
-func (s *Set) render(agent, file string, v *View) (string, error) {
-	if p := s.programs[place{agent, file}]; p != nil {
+// render fills a file by its program, where it has one.
+func (s *Set) render(at place, v *View) (string, error) {
+	if p := s.programs[at]; p != nil {
 		return strings.TrimSpace(p.run(v)), nil
 	}
-	return s.execute(agent, file, *v)
+	return s.execute(at, *v)
 }
 
-// execute is Render by text/template.
-func (s *Set) execute(agent, file string, data any) (string, error) {
-	if !slices.Contains(files[agent], file) {
-		return "", fmt.Errorf("render prompt %s/%s: no such prompt; there are %s", agent, file, strings.Join(allowed(), ", "))
-	}
+// execute fills a file by text/template.
+func (s *Set) execute(at place, data any) (string, error) {
 	var b strings.Builder
-	if err := s.all.ExecuteTemplate(&b, agent+"/"+file, data); err != nil {
-		return "", fmt.Errorf("render prompt %s/%s: %w", agent, file, err)
+	if err := s.all.ExecuteTemplate(&b, at.name(), data); err != nil {
+		return "", fmt.Errorf("render prompt %s: %w", at.name(), err)
 	}
 	return strings.TrimSpace(b.String()), nil
 }
 
-// A place is where a file stands.
-type place struct{ agent, file string }
-
 // translate makes a program of every file that has one.
 func (s *Set) translate() {
 	s.programs = map[place]*program{}
-	for agent, names := range files {
-		for _, file := range names {
-			if p := translate(s.tree(agent+"/"+file), s.tree); p != nil {
-				s.programs[place{agent, file}] = p
-			}
+	for _, at := range places() {
+		if p := translate(s.tree(at.name()), s.tree); p != nil {
+			s.programs[at] = p
 		}
 	}
 }
 
-// setting is all that a system part can depend on when its program is stable.
+// setting is all that a system part can depend on when its programs are stable.
 type setting struct {
-	place
-	bot, actions string
-	mode         Mode
-	final        bool
+	agent, bot, actions string
+	mode                Mode
+	final               bool
 }
 
 // maxRendered bounds the system parts that are kept. A deployment has a handful.
@@ -69,20 +49,21 @@ type rendered struct {
 	texts map[setting]string
 }
 
-// system renders a system part, or gives it as it was rendered before.
-func (s *Set) system(agent, file string, v *View) (string, error) {
-	at := place{agent, file}
-	if p := s.programs[at]; p == nil || !p.stable {
-		return s.render(agent, file, v)
+// system renders an agent's system part, or gives it as it was rendered before.
+func (s *Set) system(name string, a *agent, v *View) (string, error) {
+	for _, file := range a.system {
+		if p := s.programs[place{a.role, file}]; p == nil || !p.stable {
+			return s.joined(a, v)
+		}
 	}
-	key := setting{at, v.Bot, v.Actions, v.Mode, v.Final}
+	key := setting{name, v.Bot, v.Actions, v.Mode, v.Final}
 	s.systems.mu.RLock()
 	text, ok := s.systems.texts[key]
 	s.systems.mu.RUnlock()
 	if ok {
 		return text, nil
 	}
-	text, err := s.render(agent, file, v)
+	text, err := s.joined(a, v)
 	if err != nil {
 		return "", err
 	}
@@ -93,4 +74,19 @@ func (s *Set) system(agent, file string, v *View) (string, error) {
 	}
 	s.systems.texts[key] = text
 	return text, nil
+}
+
+// joined renders the files of a system part, a blank line between them.
+func (s *Set) joined(a *agent, v *View) (string, error) {
+	var parts []string
+	for _, file := range a.system {
+		text, err := s.render(place{a.role, file}, v)
+		if err != nil {
+			return "", err
+		}
+		if text != "" {
+			parts = append(parts, text)
+		}
+	}
+	return strings.Join(parts, "\n\n"), nil
 }

@@ -163,7 +163,7 @@ func (c *promptsCheckCmd) Run(std *streams, s *settings) error {
 	if err != nil {
 		return err
 	}
-	if _, err := fmt.Fprintln(std.out, "\nAn example, in tokens: what is stable, and what two successive calls have in common."); err != nil {
+	if _, err := fmt.Fprintln(std.out, "\nAn example, in tokens without tools: what is stable, and what two successive calls have in common."); err != nil {
 		return err
 	}
 	if err := agents.print(std.out); err != nil {

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -138,7 +139,14 @@ func TestPromptsCheck(t *testing.T) {
 		t.Fatalf("%d agents are measured:\n%s", len(rows), out)
 	}
 	for _, r := range rows {
-		stable, whole, common := number(t, r[2]), number(t, r[3]), number(t, r[4])
+		var n [3]int
+		for i := range n {
+			var err error
+			if n[i], err = strconv.Atoi(r[i+2]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		stable, whole, common := n[0], n[1], n[2]
 		if stable < 100 || common < stable || whole <= common {
 			t.Errorf("%s: %d stable, %d in common of %d", r[1], stable, common, whole)
 		}
