@@ -21,23 +21,30 @@ import "time"
 // unit in YAML and environment ("1.2s", "20KiB").
 //
 // The tag koanf names a key, allow bounds it ("low..high" or "one|another"),
-// path marks a file name.
+// path marks a file name. Rules that no tag can say are in forms, by key, and
+// with the types of this package.
 type Config struct {
 	Name    string `koanf:"name"`                      // what the bot is called in its prompts and on the terminal
 	DataDir string `koanf:"dataDir" path:"y"`          // directory for state and archive; Load fills in $XDG_STATE_HOME/mimikit, else ~/.local/state/mimikit
 	Node    string `koanf:"node"`                      // id of this process among the nodes, unique; Load makes one of host, pid and chance
 	Pace    Pace   `koanf:"pace" allow:"chat|relaxed"` // preset for what makes the bot quick or thrifty
 
-	Teller  Teller  `koanf:"teller"`
-	Thinker Thinker `koanf:"thinker"`
-	Worker  Worker  `koanf:"worker"`
-	LLM     LLM     `koanf:"llm"`
-	Redis   Redis   `koanf:"redis"`
-	Channel Channel `koanf:"channel"`
-	Outbox  Outbox  `koanf:"outbox"`
-	HTTP    HTTP    `koanf:"http"`
-	Prompts Prompts `koanf:"prompts"`
-	Log     Log     `koanf:"log"`
+	Teller     Teller     `koanf:"teller"`
+	Thinker    Thinker    `koanf:"thinker"`
+	History    History    `koanf:"history"`
+	Worker     Worker     `koanf:"worker"`
+	Sandbox    Sandbox    `koanf:"sandbox"`
+	Workspaces Workspaces `koanf:"workspaces"`
+	Fetch      Fetch      `koanf:"fetch"`
+	LLM        LLM        `koanf:"llm"`
+	Budgets    Budgets    `koanf:"budgets"`
+	Archive    Archive    `koanf:"archive"`
+	Redis      Redis      `koanf:"redis"`
+	Channel    Channel    `koanf:"channel"`
+	Outbox     Outbox     `koanf:"outbox"`
+	HTTP       HTTP       `koanf:"http"`
+	Prompts    Prompts    `koanf:"prompts"`
+	Log        Log        `koanf:"log"`
 
 	origin map[string]string // :: key -> where its value came from
 }
@@ -85,52 +92,21 @@ type Thinker struct {
 	MaxResultWait   time.Duration `koanf:"maxResultWait" allow:"0s..1h"` // longest wait of a task result without an input
 	HistoryMessages Range         `koanf:"historyMessages"`              // messages of history in a prompt
 	HistoryBytes    Bytes         `koanf:"historyBytes" allow:"1KiB..1MiB"`
-	Tasks           Range         `koanf:"tasks"` // recent tasks in a prompt
+	HistoryTokens   int           `koanf:"historyTokens" allow:"0..1000000"` // tokens of history in a prompt; 0 sets no bound
+	Tasks           Range         `koanf:"tasks"`                            // recent tasks in a prompt
 	TaskBytes       Bytes         `koanf:"taskBytes" allow:"1KiB..1MiB"`
+	Rounds          int           `koanf:"rounds" allow:"1..20"`   // model calls of one turn: its look-ups are answered between them
+	Mistakes        int           `koanf:"mistakes" allow:"1..10"` // wrong actions of one turn that go back to the model to be mended
 }
 
-// Worker sets the background tasks of one node.
-type Worker struct {
-	MaxConcurrent    int           `koanf:"maxConcurrent" allow:"1..256"`   // tasks at once
-	RetryMaxAttempts int           `koanf:"retryMaxAttempts" allow:"0..20"` // runs after the first
-	RetryBackoff     time.Duration `koanf:"retryBackoff" allow:"0s..1h"`
-	Standard         Profile       `koanf:"standard"`
-	Expert           Profile       `koanf:"expert"`
+// History sets when old lines of a conversation are folded into its running
+// summary.
+type History struct {
+	Fold       bool `koanf:"fold"`
+	FoldLines  int  `koanf:"foldLines" allow:"20..5000"`       // lines not folded yet at which folding begins
+	FoldTokens int  `koanf:"foldTokens" allow:"1000..1000000"` // or their tokens
+	Keep       int  `koanf:"keep" allow:"10..1000"`            // newest lines that stay as they are; fewer than FoldLines
 }
-
-// A Profile sets one kind of task.
-type Profile struct {
-	Timeout time.Duration `koanf:"timeout" allow:"1s..24h"`
-}
-
-// LLM names the model endpoint. With neither BaseURL nor Key, a local Ollama is
-// used when it answers, else the built-in demo model.
-type LLM struct {
-	BaseURL       string            `koanf:"baseURL"` // OpenAI-compatible; empty with a key: OpenAI's own
-	Key           Secret            `koanf:"key"`     // MIMIKIT_LLM_KEY or KeyFile only
-	KeyFile       string            `koanf:"keyFile" path:"y"`
-	Model         string            `koanf:"model"` // for every role that names none
-	Models        Models            `koanf:"models"`
-	Headers       map[string]string `koanf:"headers"`                       // sent with every call
-	Timeout       time.Duration     `koanf:"timeout" allow:"1s..1h"`        // one call, from start to last byte
-	Idle          time.Duration     `koanf:"idle" allow:"1s..1h"`           // longest silence within a call
-	MaxConcurrent int               `koanf:"maxConcurrent" allow:"1..1024"` // calls at once from this node
-}
-
-// Models names a model for each role; an empty one means LLM.Model. Fallback is
-// asked when the thinker's fails; empty means there is none.
-type Models struct {
-	Teller   string `koanf:"teller"`
-	Thinker  string `koanf:"thinker"`
-	Planner  string `koanf:"planner"`
-	Standard string `koanf:"standard"`
-	Expert   string `koanf:"expert"`
-	Fallback string `koanf:"fallback"`
-}
-
-// Configured reports whether a real endpoint is set, so that the demo model must
-// not be chosen.
-func (l LLM) Configured() bool { return l.BaseURL != "" || l.Key != "" }
 
 // Redis says where state lives.
 type Redis struct {
@@ -193,7 +169,8 @@ func (h HTTP) Address(fallback string) string {
 	return h.Listen
 }
 
-// Off is the value of http.listen that opens no port.
+// Off is the value of http.listen that opens no port, and that of sandbox.mode
+// that lets no command run.
 const Off = "off"
 
 // Prompts says where prompt files are shadowed from.
@@ -205,77 +182,4 @@ type Prompts struct {
 type Log struct {
 	Level  string `koanf:"level" allow:"debug|info|warn|error"`
 	Format string `koanf:"format" allow:"json|text"`
-}
-
-// Default is what an empty file and an empty environment give, at pace chat.
-// DataDir and Node are left empty: they are known only at start.
-func Default() Config {
-	c := Config{
-		Name: "Mimikit",
-		Pace: Chat,
-		Teller: Teller{
-			HistoryMessages: Range{5, 20},
-			HistoryTokens:   4096,
-		},
-		Thinker: Thinker{
-			HistoryMessages: Range{20, 100},
-			HistoryBytes:    20 * KiB,
-			Tasks:           Range{5, 20},
-			TaskBytes:       20 * KiB,
-		},
-		Worker: Worker{
-			MaxConcurrent:    3,
-			RetryMaxAttempts: 1,
-			RetryBackoff:     5 * time.Second,
-			Standard:         Profile{5 * time.Minute},
-			Expert:           Profile{10 * time.Minute},
-		},
-		LLM: LLM{
-			Timeout:       2 * time.Minute,
-			Idle:          30 * time.Second,
-			MaxConcurrent: 16,
-		},
-		Redis: Redis{Mode: Embedded, Prefix: "mimikit"},
-		Channel: Channel{
-			Partitions:     16,
-			Lease:          10 * time.Second,
-			MaxWaiting:     500,
-			MaxAttempts:    5,
-			RebalanceEvery: 5 * time.Second,
-			StopGrace:      30 * time.Second,
-		},
-		Outbox: Outbox{
-			PostTimeout: 15 * time.Second,
-			LookupAfter: 20 * time.Second,
-			MaxAttempts: 100,
-			GiveUpAfter: time.Hour,
-		},
-		Log: Log{Level: "info", Format: "json"},
-	}
-	c.preset(Chat)
-	return c
-}
-
-// presetKeys are the keys that pace sets; see preset.
-var presetKeys = []string{
-	"teller.poll", "teller.debounce", "teller.maxInputWait", "teller.digest", "teller.format",
-	"thinker.poll", "thinker.minInterval", "thinker.maxResultWait", "llm.model",
-}
-
-// preset sets every key of presetKeys for a pace.
-func (c *Config) preset(p Pace) {
-	t, k := &c.Teller, &c.Thinker
-	if p == Relaxed {
-		t.Poll, k.Poll = time.Second, 2*time.Second
-		t.Debounce, t.MaxInputWait = 10*time.Second, time.Minute
-		t.Digest, t.Format = Always, Always
-		k.MinInterval, k.MaxResultWait = 15*time.Second, 20*time.Second
-		c.LLM.Model = "gpt-5.2-high"
-		return
-	}
-	t.Poll, k.Poll = time.Second, time.Second
-	t.Debounce, t.MaxInputWait = 1200*time.Millisecond, 5*time.Second
-	t.Digest, t.Format = Auto, Auto
-	k.MinInterval, k.MaxResultWait = 0, 500*time.Millisecond
-	c.LLM.Model = ""
 }

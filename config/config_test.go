@@ -2,6 +2,9 @@ package config
 
 import (
 	"bytes"
+	"encoding/json"
+	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -72,6 +75,11 @@ func TestEveryKeyHasOneVariable(t *testing.T) {
 		"thinker.tasks.min":    "MIMIKIT_THINKER_TASKS_MIN",
 		"llm.models.thinker":   "MIMIKIT_LLM_MODELS_THINKER",
 		"redis.db":             "MIMIKIT_REDIS_DB",
+		"llm.second.key":       "MIMIKIT_LLM_SECOND_KEY",
+		"llm.second.keyFile":   "MIMIKIT_LLM_SECOND_KEY_FILE",
+		"llm.second.baseURL":   "MIMIKIT_LLM_SECOND_BASE_URL",
+		"budgets.user.money":   "MIMIKIT_BUDGETS_USER_MONEY",
+		"fetch.allowHosts":     "MIMIKIT_FETCH_ALLOW_HOSTS",
 		"channel.lease":        "MIMIKIT_CHANNEL_LEASE",
 		"worker.maxConcurrent": "MIMIKIT_WORKER_MAX_CONCURRENT",
 	} {
@@ -96,6 +104,16 @@ func TestBoundsParse(t *testing.T) {
 		if k.Allowed == "" {
 			t.Errorf("%s does not say what it allows", k.Name)
 		}
+		if f, ok := forms[k.Name]; k.typ.Kind() == reflect.Slice && !ok {
+			t.Errorf("%s is a list whose items have no rule", k.Name)
+		} else if ok && k.Allowed != f.words {
+			t.Errorf("%s has a rule, and says %q", k.Name, k.Allowed)
+		}
+	}
+	for name := range forms {
+		if byName[name] == nil {
+			t.Errorf("there is a rule for %s, which is no key", name)
+		}
 	}
 }
 
@@ -104,7 +122,8 @@ func TestLayers(t *testing.T) {
 	t.Parallel()
 	c := load(t, "pace: relaxed\nteller:\n  debounce: 3s\n  historyMessages: {max: 50}\nredis:\n  mode: single\n  addrs: [a:1]\n",
 		"MIMIKIT_TELLER_MAX_INPUT_WAIT=20s", "MIMIKIT_REDIS_ADDRS=b:2", "MIMIKIT_NAME=", "MIMIKIT_THINKER_HISTORY_BYTES=64KiB",
-		"MIMIKIT_LLM_HEADERS=X-A=1, X-B=2=3")
+		"MIMIKIT_LLM_HEADERS=X-A=1, X-B=2=3", "MIMIKIT_LLM_MODELS_FALLBACK=gpt-5.2, o3", "MIMIKIT_LLM_PRICES=gpt-5.2*=1.25/0.125/10,o3=2/8",
+		"MIMIKIT_BUDGETS_USER_MONEY=2.50", "MIMIKIT_SANDBOX_NETWORK=true", "MIMIKIT_HISTORY_FOLD=false")
 	want := Default()
 	want.preset(Relaxed)
 	want.Pace = Relaxed
@@ -113,7 +132,12 @@ func TestLayers(t *testing.T) {
 	want.Thinker.HistoryBytes = 64 * KiB
 	want.Redis.Mode, want.Redis.Addrs = Single, []string{"b:2"}
 	want.LLM.Headers = map[string]string{"X-A": "1", "X-B": "2=3"}
+	want.LLM.Models.Fallback = []string{"gpt-5.2", "o3"}
+	want.LLM.Prices = Prices{"gpt-5.2*": {1_250_000, 125_000, 10_000_000}, "o3": {2_000_000, 2_000_000, 8_000_000}}
+	want.Budgets.User.Money = 2_500_000
+	want.Sandbox.Network, want.History.Fold = true, false
 	want.DataDir, want.Node, want.origin = "/home/ada/.local/state/mimikit", c.Node, c.origin
+	want.Workspaces.Dir = "/home/ada/.local/state/mimikit/workspaces"
 	if !reflect.DeepEqual(c, want) {
 		t.Errorf("got  %+v\nwant %+v", c, want)
 	}
@@ -193,6 +217,12 @@ func TestSecrets(t *testing.T) {
 	if err := Print(&out, c); err != nil {
 		t.Fatal(err)
 	}
+	c.LLM.Second = Endpoint{Key: "hunter2", Headers: Headers{"X": "hunter2"}}
+	fmt.Fprintf(&out, "%v %+v %#v", c, c, c)
+	slog.New(slog.NewTextHandler(&out, nil)).Info("x", "headers", c.LLM.Headers, "key", c.LLM.Key)
+	if err := json.NewEncoder(&out).Encode(c); err != nil {
+		t.Fatal(err)
+	}
 	for _, leak := range []string{"from-file", "hunter2"} {
 		if strings.Contains(out.String(), leak) {
 			t.Errorf("Print shows the secret %q:\n%s", leak, out.String())
@@ -203,7 +233,9 @@ func TestSecrets(t *testing.T) {
 // What Print writes is read back as the same configuration.
 func TestPrintRoundTrip(t *testing.T) {
 	t.Parallel()
-	first := load(t, "name: 'A: \"b\" # c'\nnode: n1\npace: relaxed\nredis: {mode: cluster, addrs: ['[::1]:7000', 'b:1'], tls: true}\nllm: {headers: {X-Title: 'yes'}}\n",
+	first := load(t, "name: 'A: \"b\" # c'\nnode: n1\npace: relaxed\nredis: {mode: cluster, addrs: ['[::1]:7000', 'b:1'], tls: true}\n"+
+		"llm: {headers: {X-Title: 'yes'}, models: {fallback: [a, 'b: c', '*']}, prices: {'*': 1/2, gpt-5.2: 0.5/0.05/4, 'a:b/c*': 0/0}, second: {baseURL: 'http://b', api: chat, headers: {X-T: '1.5'}}}\n"+
+		"budgets: {currency: €, task: {money: 0.000001}, unknown: refuse}\nfetch: {allowHosts: [a.b, '::1', 10.0.0.0/8]}\nworkspaces: {dir: w}\n",
 		"MIMIKIT_LLM_MODEL=true", "MIMIKIT_LLM_BASE_URL=http://localhost:1/v1")
 	var out bytes.Buffer
 	if err := Print(&out, first); err != nil {

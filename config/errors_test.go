@@ -30,7 +30,7 @@ func TestMistakes(t *testing.T) {
 		{"not a number", "channel: {partitions: many}\n", nil, []string{"channel.partitions: many: want a whole number from 1 to 1024"}},
 		{"fraction", "channel: {partitions: 1.5}\n", nil, []string{"want a whole number"}},
 		{"too many", "channel: {partitions: 4096}\n", nil, []string{"channel.partitions: 4096: allowed: a whole number from 1 to 1024"}},
-		{"not a size", "thinker: {historyBytes: 20KB}\n", nil, []string{"thinker.historyBytes: 20KB: want a whole number with B, KiB or MiB"}},
+		{"not a size", "thinker: {historyBytes: 20KB}\n", nil, []string{"thinker.historyBytes: 20KB: want a whole number with B, KiB, MiB or GiB"}},
 		{"not a choice", "pace: fast\n", nil, []string{`mimikit.yaml:1: pace: "fast": allowed: chat, relaxed`}},
 		{"not a bool", "redis: {tls: yes please}\n", nil, []string{"redis.tls: yes please: want true, false"}},
 		{"value for a section", "teller: 5\n", nil, []string{"mimikit.yaml:1: teller: holds keys, not a value: poll, debounce"}},
@@ -78,6 +78,42 @@ func TestMistakes(t *testing.T) {
 		{"not UTF-8", "", []string{"MIMIKIT_NAME=\xff"}, []string{"MIMIKIT_NAME (name): is not UTF-8"}},
 		{"port that is not Kubernetes'", "", []string{"MIMIKIT_PORT=8080"}, []string{"MIMIKIT_PORT: there is no such variable"}},
 		{"key given twice", "", []string{"MIMIKIT_LLM_KEY=sk-123456", "MIMIKIT_LLM_KEY_FILE=/k", "MIMIKIT_LLM_MODEL=m"}, []string{"is set twice; unset MIMIKIT_LLM_KEY or MIMIKIT_LLM_KEY_FILE"}},
+		{"negative money", "budgets: {user: {money: -1}}\n", nil, []string{"mimikit.yaml:1: budgets.user.money: -1: want an amount with a point", "allowed: an amount from 0 to 1000000000"}},
+		{"decimal comma", "budgets: {user: {money: '2,50'}}\n", nil, []string{"budgets.user.money: 2,50: want an amount with a point and at most six decimals"}},
+		{"too much money", "llm: {prices: {m: 1/1}}\nbudgets: {task: {money: 1000000000.01}}\n", nil, []string{"mimikit.yaml:2: budgets.task.money: 1000000000.01: allowed: an amount from 0 to 1000000000"}},
+		{"money without prices", "budgets: {user: {money: 5}}\n", nil, []string{"budgets.user.money: 5: bounds nothing while llm.prices is empty", "budgets.user.tokens"}},
+		{"too many tokens", "budgets: {place: {tokens: 2000000001}}\n", nil, []string{"budgets.place.tokens: 2000000001: allowed: a whole number from 0 to 2000000000"}},
+		{"no warning", "budgets: {warn: 0}\n", nil, []string{"budgets.warn: 0: allowed: a whole number from 1 to 100"}},
+		{"no such choice for the unknown", "budgets: {unknown: deny}\n", nil, []string{`budgets.unknown: "deny": allowed: allow, refuse`}},
+		{"no currency", "budgets: {currency: US dollar}\n", nil, []string{`budgets.currency: "US dollar": allowed: 1 to 8 letters`}},
+		{"price of one part", "llm:\n  prices:\n    a: 1/2\n    gpt-5: 1.25\n", nil, []string{`mimikit.yaml:4: llm.prices.gpt-5: "1.25": want prompt/cached/completion or prompt/completion`}},
+		{"price of four parts", "llm: {prices: {gpt-5: 1/2/3/4}}\n", nil, []string{`llm.prices.gpt-5: "1/2/3/4": want prompt/cached/completion`}},
+		{"price too high", "llm: {prices: {gpt-5: 1/100000.000001}}\n", nil, []string{"llm.prices.gpt-5", "from 0 to 100000"}},
+		{"price as a section", "llm: {prices: {gpt-5: {prompt: 1}}}\n", nil, []string{"mimikit.yaml:1: llm.prices.gpt-5: want prompt/cached/completion"}},
+		{"price without a model", "llm: {prices: {'': 1/2}}\n", nil, []string{`llm.prices.: "1/2": want a model's name`}},
+		{"two prices", "llm:\n  prices:\n    a: 1/2\n    a: 3/4\n", nil, []string{"mimikit.yaml:4: llm.prices.a: is set twice"}},
+		{"value for prices", "llm: {prices: 1/2}\n", nil, []string{"llm.prices: want model names or patterns"}},
+		{"prices in environment", "", []string{"MIMIKIT_LLM_PRICES=a=1/2,b=dear"}, []string{`MIMIKIT_LLM_PRICES (llm.prices): "a=1/2,b=dear": b: want prompt/cached/completion`}},
+		{"nameless prices in environment", "", []string{"MIMIKIT_LLM_PRICES=1/2"}, []string{`MIMIKIT_LLM_PRICES (llm.prices): "1/2": want model names or patterns`}},
+		{"empty fallback", "llm: {models: {fallback: ['']}}\n", nil, []string{"llm.models.fallback: each item must be a model's name"}},
+		{"fallbacks in one", "llm: {models: {fallback: ['a, b']}}\n", nil, []string{`llm.models.fallback: "a, b": allowed: a model's name each`, "no comma"}},
+		{"second key in clear", "llm: {second: {key: sk-123456}}\n", nil, []string{"mimikit.yaml:1: llm.second.key: a secret must not stand in this file", "keyFile", "MIMIKIT_LLM_SECOND_KEY_FILE"}},
+		{"second secret header in clear", "llm: {second: {headers: {Authorization: sk-123456}}}\n", nil, []string{"llm.second.headers.Authorization: looks like a secret", "llm.second.keyFile", "MIMIKIT_LLM_SECOND_HEADERS=Authorization="}},
+		{"second headers in environment", "", []string{"MIMIKIT_LLM_SECOND_HEADERS=sk-123456"}, []string{"(llm.second.headers): (secret): want pairs"}},
+		{"second without first", "llm: {second: {baseURL: 'http://b/v1'}}\n", nil, []string{`llm.second.baseURL: "http://b/v1": there is no first endpoint`, "llm.baseURL"}},
+		{"second key without first", "", []string{"MIMIKIT_LLM_SECOND_KEY=sk-123456"}, []string{"environment: MIMIKIT_LLM_SECOND_KEY (llm.second.key): there is no first endpoint"}},
+		{"second model without endpoint", "llm: {second: {model: m}}\n", nil, []string{`llm.second.model: "m": is set, but llm.second names no endpoint`, "llm.models.fallback"}},
+		{"second headers without endpoint", "", []string{"MIMIKIT_LLM_SECOND_HEADERS=X-A=sk-123456"}, []string{"(llm.second.headers): is set, but llm.second names no endpoint"}},
+		{"second URL", "llm: {baseURL: 'http://a', model: m, second: {baseURL: b}}\n", nil, []string{`llm.second.baseURL: "b": allowed: an http or https URL`}},
+		{"no such API", "llm: {api: completions}\n", nil, []string{`llm.api: "completions": allowed: auto, chat, responses`}},
+		{"no such way to act", "llm: {actions: none}\n", nil, []string{`llm.actions: "none": allowed: native, block`}},
+		{"no breaker", "llm: {breaker: {failures: 0}}\n", nil, []string{"llm.breaker.failures: 0: allowed: a whole number from 1 to 100"}},
+		{"all lines kept", "history: {foldLines: 60}\n", nil, []string{"history.keep: 60: must be less than history.foldLines, which is 60"}},
+		{"rare heartbeat", "worker: {lease: 20s}\n", nil, []string{"worker.heartbeat: 10s: must be at most a third of worker.lease, which is 20s"}},
+		{"no sandbox is not a choice", "sandbox: {mode: none}\n", nil, []string{`sandbox.mode: "none": allowed: auto, off`}},
+		{"too little memory", "sandbox: {memory: 1MiB}\n", nil, []string{"sandbox.memory: 1MiB: allowed: 16MiB to 64GiB"}},
+		{"port of a host", "fetch: {allowHosts: ['a.example:80']}\n", nil, []string{`fetch.allowHosts: "a.example:80": allowed: a host name, address or network`}},
+		{"network with a host in it", "fetch: {allowHosts: [10.0.0.5/8]}\n", nil, []string{`fetch.allowHosts: "10.0.0.5/8": allowed:`}},
 		{"all at once", "namme: a\nteller: {debounce: x}\n", []string{"MIMIKIT_PAEC=1"}, []string{"did you mean name?", "teller.debounce: x", "did you mean MIMIKIT_PACE?"}},
 	}
 	for _, c := range cases {
@@ -132,7 +168,7 @@ func TestOrchestratorVariables(t *testing.T) {
 
 func TestBytes(t *testing.T) {
 	t.Parallel()
-	for s, want := range map[string]Bytes{"0": 0, "12": 12, "12B": 12, "20KiB": 20 * KiB, "20 KiB": 20 * KiB, "3MiB": 3 * MiB} {
+	for s, want := range map[string]Bytes{"0": 0, "12": 12, "12B": 12, "20KiB": 20 * KiB, "20 KiB": 20 * KiB, "3MiB": 3 * MiB, "2GiB": 2 * GiB} {
 		got, err := parseBytes(s)
 		if err != nil || got != want {
 			t.Errorf("parse %q: got %d, %v; want %d", s, got, err, want)
@@ -143,7 +179,7 @@ func TestBytes(t *testing.T) {
 			t.Errorf("parse %q: got %d, want an error", s, got)
 		}
 	}
-	for b, want := range map[Bytes]string{0: "0B", 5: "5B", 20 * KiB: "20KiB", 3 * MiB: "3MiB", 1500: "1500B"} {
+	for b, want := range map[Bytes]string{0: "0B", 5: "5B", 20 * KiB: "20KiB", 3 * MiB: "3MiB", 1024 * MiB: "1GiB", 1500: "1500B"} {
 		if got := b.String(); got != want {
 			t.Errorf("%d: got %s, want %s", int64(b), got, want)
 		}

@@ -158,7 +158,7 @@ func (r *reader) value(k *Key, n *yaml.Node) (any, bool) {
 		}
 		return v, true
 	case n.Kind == yaml.SequenceNode && k.typ.Kind() == reflect.Slice:
-		out := []string{}
+		var out []string
 		for _, item := range n.Content {
 			item = resolve(item)
 			if item.Kind != yaml.ScalarNode || isNull(item) || item.Value == "" {
@@ -169,7 +169,10 @@ func (r *reader) value(k *Key, n *yaml.Node) (any, bool) {
 		}
 		return out, true
 	case n.Kind == yaml.MappingNode && k.typ.Kind() == reflect.Map:
-		return r.headers(k, n)
+		if k.typ == reflect.TypeFor[Prices]() {
+			return readPairs[Prices](r, k, n, readPrice)
+		}
+		return readPairs[Headers](r, k, n, k.readHeader)
 	}
 	r.bad(r.at(n), k.Name, "", "want "+k.Allowed)
 	return nil, false
@@ -178,23 +181,50 @@ func (r *reader) value(k *Key, n *yaml.Node) (any, bool) {
 // secretHeader matches names of headers that carry a credential.
 var secretHeader = regexp.MustCompile(`(?i)auth|api-?key|token|secret|cookie|password`)
 
-func (r *reader) headers(k *Key, n *yaml.Node) (any, bool) {
-	out, ok := map[string]string{}, true
+// readHeader refuses a header that gives away a secret. Its error does not
+// repeat the value.
+func (k *Key) readHeader(name, value string) (string, error) {
+	if secretHeader.MatchString(name) {
+		return "", fmt.Errorf("looks like a secret, which must not stand in this file; use %skeyFile, or set %s=%s=…",
+			strings.TrimSuffix(k.Name, lastPart(k.Name)), k.Env, name)
+	}
+	return value, nil
+}
+
+// readPairs reads the mapping of a key that holds pairs.
+func readPairs[M ~map[string]V, V any](r *reader, k *Key, n *yaml.Node, read func(name, value string) (V, error)) (any, bool) {
+	out, ok, seen := M{}, true, map[string]bool{}
+	hidden := k.typ == reflect.TypeFor[Headers]()
+	want := "want text"
+	if !hidden {
+		want = errPrice.Error()
+	}
 	for i := 0; i < len(n.Content); i += 2 {
 		name, value := n.Content[i], resolve(n.Content[i+1])
-		at := k.Name + "." + name.Value
-		switch _, twice := out[name.Value]; {
-		case twice:
-			r.bad(r.at(name), at, "", "is set twice")
-		case value.Kind != yaml.ScalarNode || isNull(value):
-			r.bad(r.at(name), at, "", "want text")
-		case secretHeader.MatchString(name.Value):
-			r.bad(r.at(name), at, "", fmt.Sprintf("looks like a secret, which must not stand in this file; use llm.keyFile, or set %s=%s=…", k.Env, name.Value))
-		default:
-			out[name.Value] = value.Value
-			continue
+		bad := func(value, want string) {
+			r.bad(r.at(name), k.Name+"."+name.Value, value, want)
+			ok = false
 		}
-		ok = false
+		switch {
+		case seen[name.Value]:
+			bad("", "is set twice")
+		case value.Kind != yaml.ScalarNode || isNull(value):
+			bad("", want)
+		default:
+			v, err := read(name.Value, value.Value)
+			switch {
+			case err == nil:
+				out[name.Value] = v
+			case hidden:
+				bad("", err.Error())
+			default:
+				bad(k.shown(value.Value), err.Error())
+			}
+		}
+		seen[name.Value] = true
+	}
+	if len(out) == 0 {
+		out = nil // as when nothing is set
 	}
 	return out, ok
 }

@@ -104,13 +104,22 @@ func (k *Key) set(c *Config, v any) {
 
 // allowed is the rule of a key in words.
 func (k *Key) allowed() string {
-	if special := specialForms[k.Name]; special != "" {
-		return special
+	switch k.typ {
+	case reflect.TypeFor[Headers]():
+		return headersForm
+	case reflect.TypeFor[Prices]():
+		return pricesForm
+	}
+	if f, ok := forms[k.Name]; ok {
+		return f.words
 	}
 	if low, high, ok := strings.Cut(k.allow, ".."); ok {
 		what := ""
-		if k.typ.Kind() == reflect.Int {
+		switch k.typ {
+		case reflect.TypeFor[int]():
 			what = "a whole number from "
+		case reflect.TypeFor[Money]():
+			what = "an amount from "
 		}
 		return what + low + " to " + high
 	}
@@ -145,6 +154,16 @@ func (k *Key) parse(s string) (any, error) {
 			return nil, fmt.Errorf("%w; allowed: %s", err, k.Allowed)
 		}
 		return b, nil
+	case reflect.TypeFor[Money]():
+		m, err := parseMoney(s)
+		if err != nil {
+			return nil, fmt.Errorf("%w; allowed: %s", err, k.Allowed)
+		}
+		return m, nil
+	case reflect.TypeFor[Headers]():
+		return parsePairs[Headers](s, k.Allowed, func(_, value string) (string, error) { return value, nil })
+	case reflect.TypeFor[Prices]():
+		return parsePairs[Prices](s, k.Allowed, readPrice)
 	}
 	switch k.typ.Kind() {
 	case reflect.Int:
@@ -163,21 +182,28 @@ func (k *Key) parse(s string) (any, error) {
 		return nil, fmt.Errorf("want %s", k.Allowed)
 	case reflect.Slice:
 		return split(s), nil
-	case reflect.Map:
-		m := map[string]string{}
-		for _, pair := range split(s) {
-			name, value, ok := strings.Cut(pair, "=")
-			if !ok || name == "" {
-				return nil, fmt.Errorf("want %s", k.Allowed)
-			}
-			if _, twice := m[name]; twice {
-				return nil, fmt.Errorf("%s is named twice", name)
-			}
-			m[name] = value
-		}
-		return m, nil
 	}
 	return reflect.ValueOf(s).Convert(k.typ).Interface(), nil
+}
+
+// parsePairs reads pairs as the environment spells them.
+func parsePairs[M ~map[string]V, V any](s, allowed string, read func(name, value string) (V, error)) (M, error) {
+	m := M{}
+	for _, pair := range split(s) {
+		name, value, ok := strings.Cut(pair, "=")
+		if !ok || name == "" {
+			return nil, fmt.Errorf("want %s", allowed)
+		}
+		if _, twice := m[name]; twice {
+			return nil, fmt.Errorf("%s is named twice", name)
+		}
+		v, err := read(name, value)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		m[name] = v
+	}
+	return m, nil
 }
 
 // split cuts a list as the environment spells it: at commas, without blanks.
@@ -199,8 +225,10 @@ func (k *Key) format(v any) string {
 		return formatDuration(v)
 	case []string:
 		return strings.Join(v, ",")
-	case map[string]string:
-		return strings.Join(maskedPairs(v), ",")
+	case Headers:
+		return v.String()
+	case Prices:
+		return strings.Join(v.pairs(), ",")
 	}
 	return fmt.Sprint(v)
 }
@@ -220,14 +248,15 @@ func formatDuration(d time.Duration) string {
 // shown is a value as an error may repeat it: quoted when it is text, short,
 // and never a secret.
 func (k *Key) shown(s string) string {
-	if k.Secret || k.typ.Kind() == reflect.Map {
+	if k.Secret || k.typ == reflect.TypeFor[Headers]() {
 		return mask
 	}
 	const most = 80
 	if utf8.RuneCountInString(s) > most {
 		s = string([]rune(s)[:most]) + "…"
 	}
-	if k.typ.Kind() == reflect.String || k.typ.Kind() == reflect.Slice || s == "" || strings.ContainsFunc(s, unicode.IsControl) {
+	kind := k.typ.Kind()
+	if kind == reflect.String || kind == reflect.Slice || kind == reflect.Map || s == "" || strings.ContainsFunc(s, unicode.IsControl) {
 		return strconv.Quote(s)
 	}
 	return s

@@ -25,8 +25,9 @@ const (
 // empty path means the file that MIMIKIT_CONFIG names, or none. An empty
 // variable counts as not set.
 //
-// What only the start can know is filled in: Node, DataDir, absolute paths, and
-// the secrets read from their files. The error joins every [Problem].
+// What only the start can know is filled in: Node, DataDir, Workspaces.Dir,
+// absolute paths, and the secrets read from their files. The error joins every
+// [Problem].
 func Load(path string, environ []string) (Config, error) {
 	if path == "" {
 		path = lookup(environ, EnvFile)
@@ -190,12 +191,16 @@ func (c *Config) settle(environ []string) error {
 		}
 		k.set(c, abs)
 	}
+	if c.Workspaces.Dir == "" && c.DataDir != "" {
+		c.Workspaces.Dir = filepath.Join(c.DataDir, "workspaces")
+	}
 	for _, s := range []struct {
 		key  string
 		file string
 		into *Secret
 	}{
 		{"llm.key", c.LLM.KeyFile, &c.LLM.Key},
+		{"llm.second.key", c.LLM.Second.KeyFile, &c.LLM.Second.Key},
 		{"redis.password", c.Redis.PasswordFile, &c.Redis.Password},
 	} {
 		if err := c.readSecret(s.key, s.file, s.into); err != nil {

@@ -42,8 +42,10 @@ func Print(w io.Writer, c Config) error {
 				state = v.String()
 			}
 			writeLine(&b, fmt.Sprintf("%s# %s: %s", pad, leaf, state), comment)
-		case map[string]string:
+		case Headers:
 			writeHeaders(&b, pad, leaf, v, comment)
+		case Prices:
+			writePairs(&b, pad, leaf, v, comment)
 		case []string:
 			quoted := make([]string, len(v))
 			for i, s := range v {
@@ -62,26 +64,23 @@ func Print(w io.Writer, c Config) error {
 
 // writeHeaders shows values only when they came from the YAML, where secret
 // ones are refused.
-func writeHeaders(b *bytes.Buffer, pad, leaf string, v map[string]string, comment string) {
-	switch {
-	case len(v) == 0:
-		writeLine(b, pad+leaf+": {}", comment)
-	case strings.HasPrefix(comment, "env ") || comment == "":
-		writeLine(b, pad+"# "+leaf+": "+strings.Join(maskedPairs(v), ","), comment)
-	default:
-		writeLine(b, pad+leaf+":", comment)
-		for _, name := range slices.Sorted(maps.Keys(v)) {
-			writeLine(b, pad+"  "+scalar(name)+": "+scalar(v[name]), "")
-		}
+func writeHeaders(b *bytes.Buffer, pad, leaf string, v Headers, comment string) {
+	if len(v) > 0 && (strings.HasPrefix(comment, "env ") || comment == "") {
+		writeLine(b, pad+"# "+leaf+": "+v.String(), comment)
+		return
 	}
+	writePairs(b, pad, leaf, v, comment)
 }
 
-func maskedPairs(m map[string]string) []string {
-	var out []string
-	for _, name := range slices.Sorted(maps.Keys(m)) {
-		out = append(out, name+"="+mask)
+func writePairs[M ~map[string]V, V any](b *bytes.Buffer, pad, leaf string, v M, comment string) {
+	if len(v) == 0 {
+		writeLine(b, pad+leaf+": {}", comment)
+		return
 	}
-	return out
+	writeLine(b, pad+leaf+":", comment)
+	for _, name := range slices.Sorted(maps.Keys(v)) {
+		writeLine(b, pad+"  "+scalar(name)+": "+scalar(fmt.Sprint(v[name])), "")
+	}
 }
 
 func indent(depth int) string { return strings.Repeat("  ", depth) }

@@ -1,10 +1,9 @@
 package config
 
 import (
-	"cmp"
 	"errors"
-	"fmt"
 	"net"
+	"net/netip"
 	"net/url"
 	"regexp"
 	"slices"
@@ -15,20 +14,47 @@ import (
 	"unicode/utf8"
 )
 
-// specialForms are the rules in words of the keys that checkText knows.
-var specialForms = map[string]string{
-	"name":         "1 to 80 letters without control characters",
-	"node":         "1 to 100 letters, digits, dots, dashes and underscores",
-	"llm.baseURL":  "an http or https URL without credentials, query or fragment, like https://api.openai.com/v1",
-	"llm.headers":  "pairs of header name and value; in the environment Name=value,Name=value",
-	"redis.addrs":  "host:port each, with commas between them in the environment",
-	"redis.prefix": "1 to 64 letters, digits, dots, dashes, underscores and colons",
-	"http.listen":  "host:port, :port, or off",
+// A form is the rule of a text, or of each item of a list, that is more than
+// bounds.
+type form struct {
+	words string
+	holds func(string) bool
+}
+
+const (
+	baseURLForm = "an http or https URL without credentials, query or fragment, like https://api.openai.com/v1"
+	headersForm = "pairs of header name and value; in the environment Name=value,Name=value"
+	modelForm   = "a model's name without comma, equals sign or outer blanks"
+	listed      = " each, with commas between them in the environment"
+)
+
+// forms are the rules of the keys that have one.
+var forms = map[string]form{
+	"name": {"1 to 80 letters without control characters", func(s string) bool {
+		return strings.TrimSpace(s) != "" && utf8.RuneCountInString(s) <= 80
+	}},
+	"node":                {"1 to 100 letters, digits, dots, dashes and underscores", optional(nodeForm.MatchString)},
+	"fetch.allowHosts":    {"a host name, address or network (10.0.0.0/8)" + listed, isReach},
+	"llm.baseURL":         {baseURLForm, optional(isBaseURL)},
+	"llm.second.baseURL":  {baseURLForm, optional(isBaseURL)},
+	"llm.models.fallback": {"a model's name" + listed + "; no comma, equals sign or outer blanks in it", isModel},
+	"budgets.currency":    {"1 to 8 letters or signs, like USD or €", isCurrency},
+	"redis.addrs":         {"host:port" + listed, isAddr},
+	"redis.prefix":        {"1 to 64 letters, digits, dots, dashes, underscores and colons", prefixForm.MatchString},
+	"http.listen": {"host:port, :port, or off", optional(func(s string) bool {
+		return s == Off || isListen(s)
+	})},
+}
+
+// optional lets a text be empty, too.
+func optional(holds func(string) bool) func(string) bool {
+	return func(s string) bool { return s == "" || holds(s) }
 }
 
 var (
 	nodeForm   = regexp.MustCompile(`^[A-Za-z0-9._-]{1,100}$`)
 	prefixForm = regexp.MustCompile(`^[A-Za-z0-9._:-]{1,64}$`) // no brace: it would begin a hash tag
+	labelForm  = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9_-]{0,61}[A-Za-z0-9])?$`)
 	headerForm = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
 )
 
@@ -73,9 +99,14 @@ func (c *Config) within(k *Key) bool {
 		return true
 	case Secret:
 		return plain(v.Reveal())
+	case Money:
+		low, high := bounds(k)
+		return v >= low.(Money) && v <= high.(Money)
 	case []string:
-		return !slices.ContainsFunc(v, func(s string) bool { return !isAddr(s) })
-	case map[string]string:
+		return !slices.ContainsFunc(v, func(s string) bool { return !forms[k.Name].holds(s) })
+	case Prices:
+		return v.hold()
+	case Headers:
 		for name, value := range v {
 			if !headerForm.MatchString(name) || !plain(value) {
 				return false
@@ -87,7 +118,8 @@ func (c *Config) within(k *Key) bool {
 	if k.allow != "" {
 		return slices.Contains(strings.Split(k.allow, "|"), s)
 	}
-	return plain(s) && c.form(k.Name, s)
+	f, special := forms[k.Name]
+	return plain(s) && (!special || f.holds(s))
 }
 
 // bounds reads the tag that holds them. It was written by us, so it parses.
@@ -96,23 +128,6 @@ func bounds(k *Key) (low, high any) {
 	low, _ = k.parse(l)
 	high, _ = k.parse(h)
 	return low, high
-}
-
-// form checks a text that is more than just text.
-func (c *Config) form(name, s string) bool {
-	switch name {
-	case "name":
-		return strings.TrimSpace(s) != "" && utf8.RuneCountInString(s) <= 80
-	case "node":
-		return s == "" || nodeForm.MatchString(s)
-	case "llm.baseURL":
-		return s == "" || isBaseURL(s)
-	case "redis.prefix":
-		return prefixForm.MatchString(s)
-	case "http.listen":
-		return s == "" || s == Off || isListen(s)
-	}
-	return true
 }
 
 func plain(s string) bool {
@@ -140,67 +155,30 @@ func isAddr(s string) bool {
 	return err == nil && notNumber == nil && host != "" && n > 0 && n <= 65535 && !strings.ContainsAny(host, "/@ ")
 }
 
-// together checks what values mean for one another.
-func (c *Config) together() []error {
-	var out []error
-	bad := func(ok bool, key, value, want string, args ...any) {
-		if !ok {
-			out = append(out, c.problem(key, value, fmt.Sprintf(want, args...)))
-		}
-	}
-	for _, r := range []struct {
-		key string
-		Range
-	}{
-		{"teller.historyMessages", c.Teller.HistoryMessages},
-		{"thinker.historyMessages", c.Thinker.HistoryMessages},
-		{"thinker.tasks", c.Thinker.Tasks},
-	} {
-		bad(r.Min <= r.Max, r.key+".min", strconv.Itoa(r.Min), "must not be more than %s.max, which is %d", r.key, r.Max)
-	}
-	bad(c.Teller.Debounce <= c.Teller.MaxInputWait, "teller.debounce", formatDuration(c.Teller.Debounce),
-		"must not be more than teller.maxInputWait, which is %s", formatDuration(c.Teller.MaxInputWait))
-	bad(c.Outbox.LookupAfter > c.Outbox.PostTimeout, "outbox.lookupAfter", formatDuration(c.Outbox.LookupAfter),
-		"must be more than outbox.postTimeout, which is %s: a post still under way cannot be looked up", formatDuration(c.Outbox.PostTimeout))
-	bad(!c.LLM.Configured() || c.LLM.Model != "" || c.LLM.Models.complete(), "llm.model", "",
-		"is not set; name the model to use at %s", cmp.Or(c.LLM.BaseURL, "the endpoint that llm.key opens"))
-	return append(out, c.redisTogether()...)
+// isModel reports whether a text can name a model, in every place that takes one.
+func isModel(s string) bool {
+	return s != "" && plain(s) && strings.TrimSpace(s) == s && !strings.ContainsAny(s, ",=")
 }
 
-func (m Models) complete() bool {
-	return !slices.Contains([]string{m.Teller, m.Thinker, m.Planner, m.Standard, m.Expert}, "")
+func isCurrency(s string) bool {
+	return s != "" && utf8.RuneCountInString(s) <= 8 && !strings.ContainsFunc(s, func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsSymbol(r)
+	})
 }
 
-// redisTogether checks that what is set fits the mode.
-func (c *Config) redisTogether() []error {
-	var out []error
-	r := c.Redis
-	bad := func(ok bool, key, value, want string) {
-		if !ok {
-			out = append(out, c.problem(key, value, want))
-		}
+// isReach reports whether a text names something that may be reached. What
+// would match nothing is refused, since somebody would wonder why: a network
+// with bits set behind its length, an IPv4 address written as IPv6, a zone.
+func isReach(s string) bool {
+	if strings.Contains(s, "/") {
+		p, err := netip.ParsePrefix(s)
+		return err == nil && p == p.Masked() && !p.Addr().Is4In6()
 	}
-	addrs := byName["redis.addrs"].shown(strings.Join(r.Addrs, ","))
-	switch r.Mode {
-	case Embedded, Memory:
-		const own = "has no meaning for a Redis of our own; set redis.mode to single, sentinel or cluster, or unset it"
-		bad(len(r.Addrs) == 0, "redis.addrs", addrs, own)
-		bad(r.Username == "", "redis.username", strconv.Quote(r.Username), own)
-		bad(r.Password == "", "redis.password", "", own)
-		bad(!r.TLS, "redis.tls", "true", own)
-		bad(r.DB == 0, "redis.db", strconv.Itoa(r.DB), own)
-		bad(r.Wait == 0, "redis.wait", strconv.Itoa(r.Wait), own+": it has no replicas")
-	case Single:
-		bad(len(r.Addrs) == 1, "redis.addrs", addrs, "redis.mode single wants one address, like localhost:6379")
-	case Sentinel:
-		bad(len(r.Addrs) > 0, "redis.addrs", addrs, "redis.mode sentinel wants the addresses of the Sentinels, like sentinel-1:26379")
-		bad(r.MasterName != "", "redis.masterName", "", "redis.mode sentinel wants the name that the Sentinels give the master")
-	case Cluster:
-		bad(len(r.Addrs) > 0, "redis.addrs", addrs, "redis.mode cluster wants the address of at least one node, like redis-1:6379")
-		bad(r.DB == 0, "redis.db", strconv.Itoa(r.DB), "a Redis Cluster has database 0 only")
+	if a, err := netip.ParseAddr(s); err == nil {
+		return !a.Is4In6() && a.Zone() == ""
 	}
-	bad(r.Mode == Sentinel || r.MasterName == "", "redis.masterName", strconv.Quote(r.MasterName), "has a meaning for redis.mode sentinel only")
-	bad(r.Mode == Single || !slices.ContainsFunc(r.Addrs, func(a string) bool { return strings.HasPrefix(a, "/") }),
-		"redis.addrs", addrs, "a unix socket has a meaning for redis.mode single only")
-	return out
+	labels := strings.Split(s, ".")
+	last := labels[len(labels)-1] // all digits would be an address with a slip in it
+	return len(s) <= 253 && strings.Trim(last, "0123456789") != "" &&
+		!slices.ContainsFunc(labels, func(l string) bool { return !labelForm.MatchString(l) })
 }

@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -35,18 +37,47 @@ func (s Secret) LogValue() slog.Value { return slog.StringValue(s.String()) }
 // MarshalJSON writes String.
 func (s Secret) MarshalJSON() ([]byte, error) { return json.Marshal(s.String()) }
 
-// Bytes is a size. It is written as a whole number with B, KiB or MiB.
+// Headers are sent with every call. Their values are secrets as often as not:
+// they print, log and marshal as masks, and in YAML a name that speaks of a
+// secret is refused.
+type Headers map[string]string
+
+// masked writes headers as the environment spells them, without their values.
+func (h Headers) masked() []string {
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(h)) {
+		out = append(out, name+"="+mask)
+	}
+	return out
+}
+
+// String names the headers, and masks their values.
+func (h Headers) String() string { return strings.Join(h.masked(), ",") }
+
+// GoString is String, so that %#v tells no more.
+func (h Headers) GoString() string { return strconv.Quote(h.String()) }
+
+// LogValue is String.
+func (h Headers) LogValue() slog.Value { return slog.StringValue(h.String()) }
+
+// MarshalJSON writes String.
+func (h Headers) MarshalJSON() ([]byte, error) { return json.Marshal(h.String()) }
+
+// Bytes is a size. It is written as a whole number with B, KiB, MiB or GiB.
 type Bytes int64
 
 // Units of size.
 const (
 	KiB Bytes = 1 << 10
 	MiB Bytes = 1 << 20
+	GiB Bytes = 1 << 30
 )
 
 // String writes the size in the largest unit that needs no fraction.
 func (b Bytes) String() string {
 	switch {
+	case b != 0 && b%GiB == 0:
+		return fmt.Sprintf("%dGiB", b/GiB)
 	case b != 0 && b%MiB == 0:
 		return fmt.Sprintf("%dMiB", b/MiB)
 	case b != 0 && b%KiB == 0:
@@ -55,12 +86,12 @@ func (b Bytes) String() string {
 	return fmt.Sprintf("%dB", int64(b))
 }
 
-const bytesForm = "a whole number with B, KiB or MiB, like 20KiB"
+const bytesForm = "a whole number with B, KiB, MiB or GiB, like 20KiB"
 
 func parseBytes(s string) (Bytes, error) {
 	unit := Bytes(1)
 	num := s
-	for suffix, u := range map[string]Bytes{"MiB": MiB, "KiB": KiB, "B": 1} {
+	for suffix, u := range map[string]Bytes{"GiB": GiB, "MiB": MiB, "KiB": KiB, "B": 1} {
 		if n, ok := strings.CutSuffix(s, suffix); ok && strings.TrimRight(n, "0123456789 ") == "" {
 			num, unit = strings.TrimSpace(n), u
 		}
