@@ -16,16 +16,19 @@ import (
 	"mimikit/adapters/inbox"
 	"mimikit/adapters/outbox"
 	"mimikit/config"
+	"mimikit/core/action"
 	"mimikit/core/blob"
 	"mimikit/core/channel"
 	"mimikit/core/chat"
 	"mimikit/core/feed"
+	"mimikit/core/fold"
 	"mimikit/core/history"
 	"mimikit/core/llm"
 	"mimikit/core/store"
 	"mimikit/core/telemetry"
 	"mimikit/core/teller"
 	"mimikit/core/thinker"
+	"mimikit/core/usage"
 	"mimikit/prompts"
 )
 
@@ -40,6 +43,10 @@ type App struct {
 	inbox   *inbox.Inbox
 	metrics *telemetry.Metrics
 	model   string // which model answers, for people
+
+	ledger *usage.Ledger       // nil on a node without a model
+	folder *fold.Folder        // nil where nothing is folded
+	health func() []llm.Health // of the model's endpoints; may be nil
 
 	lost     func(commits int64)          // told of writes that Redis lost; may be nil
 	posters  map[string]adapters.Poster   // :: platform -> its poster
@@ -121,6 +128,11 @@ func (a *App) nodeOptions(loops []channel.Loop) channel.Options {
 			Stale:   func() { a.metrics.StaleCommit(1) },
 			Retried: func() { a.metrics.RedisError("retry") },
 			Owned:   a.owned(),
+			History: func(conversation string) {
+				if a.folder != nil {
+					a.folder.Offer(conversation)
+				}
+			},
 		},
 	}
 }
@@ -152,7 +164,17 @@ func (a *App) loops(model *chosenModel) ([]channel.Loop, error) {
 	}
 	c := a.cfg
 	hist := history.New(a.store.Client, a.keys.History, a.log)
-	measured := &measuredModel{model: llm.Limit(model.Model, c.LLM.MaxConcurrent), metrics: a.metrics}
+	measured, err := a.thinking(model)
+	if err != nil {
+		return nil, err
+	}
+	if a.folder, err = a.folding(hist, set, measured, model); err != nil {
+		return nil, err
+	}
+	actions, err := action.New(thinker.Actions(hist)...)
+	if err != nil {
+		return nil, err
+	}
 	t := teller.New(teller.Options{
 		Model: measured, ModelName: model.name(c.LLM.Models.Teller), Prompts: set, History: hist, Logger: a.log, Bot: c.Name,
 		Digest: when(c.Teller.Digest), Format: when(c.Teller.Format),
@@ -160,11 +182,18 @@ func (a *App) loops(model *chosenModel) ([]channel.Loop, error) {
 		Timeout: c.LLM.Timeout,
 		Window:  history.Limits{Min: c.Teller.HistoryMessages.Min, Max: c.Teller.HistoryMessages.Max, Tokens: c.Teller.HistoryTokens},
 	})
+	style := action.Native
+	if c.LLM.Actions == config.BlockActions {
+		style = action.Block
+	}
 	th := thinker.New(thinker.Options{
-		Model: measured, ModelName: model.name(c.LLM.Models.Thinker), FallbackName: c.LLM.Models.Fallback,
-		Prompts: set, History: hist, Logger: a.log, Bot: c.Name,
-		Final: c.Teller.Format == config.Auto, MinInterval: c.Thinker.MinInterval, Timeout: c.LLM.Timeout,
-		Window: history.Limits{Min: c.Thinker.HistoryMessages.Min, Max: c.Thinker.HistoryMessages.Max, Bytes: int(c.Thinker.HistoryBytes)},
+		Model: measured, ModelName: model.name(c.LLM.Models.Thinker), Prompts: set, History: hist, Logger: a.log, Bot: c.Name,
+		Actions: actions, Style: style, Rounds: c.Thinker.Rounds, Mistakes: c.Thinker.Mistakes,
+		Final: c.Teller.Format == config.Auto, MinInterval: c.Thinker.MinInterval,
+		Window: history.Limits{
+			Min: c.Thinker.HistoryMessages.Min, Max: c.Thinker.HistoryMessages.Max,
+			Bytes: int(c.Thinker.HistoryBytes), Tokens: c.Thinker.HistoryTokens, Model: model.name(c.LLM.Models.Thinker),
+		},
 	})
 	out := outbox.New(outbox.Options{
 		Posters:     a.posters,
@@ -242,6 +271,7 @@ func (a *App) Run(ctx context.Context, listen string) error {
 	go func() { storeOver <- a.store.Run(storeCtx) }()
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return a.node.Run(ctx) })
+	a.keepHouse(ctx, g)
 	if listen != "" {
 		if err := a.metrics.Watch(a.waiting); err != nil {
 			stopStore()

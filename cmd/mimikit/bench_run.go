@@ -189,7 +189,7 @@ func runPipeline(ctx context.Context, cfg config.Config, log *slog.Logger, st *s
 		return err
 	})
 	app, err := newApp(ctx, cfg, log, st,
-		&chosenModel{Model: llmtest.Instant{Text: benchAnswer}, describe: "instant", demo: true}, false,
+		onlyModel(llmtest.Instant{Text: benchAnswer}, "instant"), false,
 		map[string]adapters.Poster{benchPlatform: nowhere{s.answered}})
 	if err != nil {
 		return measure{}, err

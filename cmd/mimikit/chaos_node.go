@@ -74,7 +74,7 @@ func (c *chaosNodeCmd) run(ctx context.Context, std *streams) error {
 	}
 	defer closeStore(st, log)
 	platform := &chaosPoster{url: c.Platform, node: c.ID, client: &http.Client{}}
-	model := &chosenModel{Model: slowModel{}, describe: "chaos", demo: true}
+	model := onlyModel(slowModel{}, "chaos")
 	var app *App
 	for {
 		if app, err = newApp(ctx, cfg, log, st, model, false, map[string]adapters.Poster{chaosName: platform}); err == nil {

@@ -52,7 +52,10 @@ func TestEndpoint(t *testing.T) {
 			}
 		}
 		llmtest.Answers("All is well.")(x)
-	}, "MIMIKIT_LLM_IDLE=1s")
+	}, "MIMIKIT_LLM_IDLE=1s",
+		// Each fault by itself: a second try would hide it, and a breaker keep it from
+		// the next conversation.
+		"MIMIKIT_LLM_ATTEMPTS=1", "MIMIKIT_LLM_BREAKER_FAILURES=100")
 	node, url := d.serve()
 	t.Run("each", func(t *testing.T) {
 		for _, f := range faults {

@@ -107,7 +107,7 @@ func TestFlood(t *testing.T) {
 	cfg.Redis.Prefix = storetest.Prefix(t)
 	b, g := newBoard(), &gate{shut: "flooded", open: make(chan struct{})}
 	app, err := newApp(t.Context(), cfg, slog.New(slog.DiscardHandler), st,
-		&chosenModel{Model: g, describe: "gate", demo: true}, false, map[string]adapters.Poster{"board": b})
+		onlyModel(g, "gate"), false, map[string]adapters.Poster{"board": b})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -54,7 +54,8 @@ type Hooks struct {
 	Stale   func()              // a call was refused because another node owns the partition
 	Retried func()              // a call to Redis was repeated
 	Owned   func(partitions int)
-	Ingest  func(outcome string) // new, seen, full
+	Ingest  func(outcome string)      // new, seen, full
+	History func(conversation string) // lines were appended to its history
 }
 
 // A Node is one process' part in the channels: it accepts inputs for any

@@ -236,6 +236,9 @@ func (o *owner) commit(r *run, gate string, effects Effects, letters []letter) {
 			switch a.status {
 			case opDone:
 				o.tell(r, "ok")
+				if h := o.n.opt.Hooks.History; h != nil && len(effects.History) > 0 {
+					h(r.c.key)
+				}
 				for _, p := range effects.Puts {
 					if p.Table == LastRun {
 						o.noteRun(p.Field, p.Value)

@@ -33,6 +33,29 @@ func (c Conversation) Key() string {
 		url.PathEscape(c.Place) + "/" + url.PathEscape(c.Thread)
 }
 
+// WorkspaceKey spells the workspace or guild across platforms; "" where there is
+// none, as in a Discord DM.
+func (c Conversation) WorkspaceKey() string {
+	if c.Workspace == "" {
+		return ""
+	}
+	return url.PathEscape(c.Platform) + "/" + url.PathEscape(c.Workspace)
+}
+
+// PlaceKey spells the place across platforms.
+func (c Conversation) PlaceKey() string {
+	return url.PathEscape(c.Platform) + "/" + url.PathEscape(c.Workspace) + "/" + url.PathEscape(c.Place)
+}
+
+// UserKey spells a person of the conversation's workspace across platforms; ""
+// for nobody.
+func (c Conversation) UserKey(id string) string {
+	if id == "" {
+		return ""
+	}
+	return url.PathEscape(c.Platform) + "/" + url.PathEscape(c.Workspace) + "/" + url.PathEscape(id)
+}
+
 // String is Key, so that a conversation logs as the words one can search for.
 func (c Conversation) String() string { return c.Key() }
 

@@ -12,6 +12,15 @@ const (
 	TaskCanceled  TaskStatus = "canceled"
 )
 
+// The statuses of a task that is not over. TaskWaiting stands in results for the
+// supervisor only: the task has asked a question.
+const (
+	TaskDeferred TaskStatus = "deferred" // it begins at a later time
+	TaskPending  TaskStatus = "pending"  // it waits for a worker
+	TaskRunning  TaskStatus = "running"
+	TaskWaiting  TaskStatus = "waiting" // it waits for an answer
+)
+
 // A TaskResult is the one end of a task, told to its conversation.
 type TaskResult struct {
 	ID              string       `json:"id"` // the task's id
@@ -32,6 +41,29 @@ type TaskResult struct {
 	StartedAt       time.Time    `json:"startedAt,omitzero"`
 	CompletedAt     time.Time    `json:"completedAt,omitzero"`
 	DurationMs      int64        `json:"durationMs,omitempty"`
+
+	OutputSize   int           `json:"outputSize,omitempty"` // bytes of the whole output when Output was cut
+	Usage        *TaskUsage    `json:"usage,omitempty"`
+	CanceledBy   *Author       `json:"canceledBy,omitempty"`
+	CancelReason string        `json:"cancelReason,omitempty"`
+	Question     *TaskQuestion `json:"question,omitempty"` // with TaskWaiting: what it must know to go on
+}
+
+// A TaskUsage is what a task has used of models, all its runs added up.
+type TaskUsage struct {
+	Calls      int64 `json:"calls,omitempty"`
+	Prompt     int64 `json:"promptTokens,omitempty"`
+	Cached     int64 `json:"cachedTokens,omitempty"` // the part of Prompt that the endpoint had kept
+	Completion int64 `json:"completionTokens,omitempty"`
+	Cost       int64 `json:"cost,omitempty"` // in millionths of the deployment's currency
+}
+
+// A TaskQuestion is what a task must be told before it can go on.
+type TaskQuestion struct {
+	ID       string   `json:"id"`
+	Question string   `json:"question"`
+	Options  []string `json:"options,omitempty"`
+	Default  string   `json:"default,omitempty"`
 }
 
 // A TellerDigest is what the teller hands to the thinker: inputs and results

@@ -39,6 +39,12 @@ type Metrics struct {
 	modelTime     *prometheus.HistogramVec
 	modelErrors   *prometheus.CounterVec
 	modelTokens   *prometheus.CounterVec
+	modelCost     *prometheus.CounterVec
+	modelWait     prometheus.Histogram
+	modelRetries  *prometheus.CounterVec
+	modelFallback *prometheus.CounterVec
+	modelBreaker  *prometheus.GaugeVec
+	budgetRefused *prometheus.CounterVec
 	posts         *prometheus.CounterVec
 	postTime      *prometheus.HistogramVec
 	lookups       *prometheus.CounterVec
@@ -76,6 +82,12 @@ func New() *Metrics {
 		modelTime:     histogram("model_call_duration_seconds", "Time of one model call, failed ones included.", slow, "agent"),
 		modelErrors:   counter("model_errors_total", "Failed model calls, by what can be done about them.", "agent", "kind"),
 		modelTokens:   counter("model_tokens_total", "Tokens as the endpoint counts them.", "agent", "kind"),
+		modelCost:     counter("model_cost_total", "What model calls cost, in the currency of the prices.", "agent"),
+		modelWait:     prometheus.NewHistogram(histogramOpts("model_wait_seconds", "Time a call waited for a place among the calls of this node.", slow)),
+		modelRetries:  counter("model_retries_total", "Model calls made again after a failure that passes.", "agent"),
+		modelFallback: counter("model_fallbacks_total", "Times the next model of the chain was asked.", "agent"),
+		modelBreaker:  prometheus.NewGaugeVec(prometheus.GaugeOpts(opts("model_breaker_open", "1 while a model is left alone after repeated failures.")), []string{"endpoint", "model"}),
+		budgetRefused: counter("budget_refusals_total", "Model calls that were not made because a budget is spent, by whose.", "subject"),
 		posts:         counter("posts_total", "Attempts to post one part of a reply, by outcome.", "platform", "outcome"),
 		postTime:      histogram("post_duration_seconds", "Time of one attempt to post.", slow, "platform"),
 		lookups:       counter("post_lookups_total", "Parts looked up on the platform before a repeat, by what was found.", "platform", "outcome"),
@@ -85,6 +97,7 @@ func New() *Metrics {
 	m.registry.MustRegister(
 		m.inputs, m.commits, m.commitSteps, m.commitTime, m.stale, m.lost, m.redisErrors, m.leases, m.takeovers,
 		m.stepsStarted, m.stepsEnded, m.stepTime, m.hopTime, m.modelTime, m.modelErrors, m.modelTokens,
+		m.modelCost, m.modelWait, m.modelRetries, m.modelFallback, m.modelBreaker, m.budgetRefused,
 		m.posts, m.postTime, m.lookups, m.deadLetters, m.feedbackFails,
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
@@ -227,6 +240,53 @@ func (m *Metrics) ModelCall(agent, kind string, took time.Duration, prompt, comp
 		if t.n > 0 { // a counter panics at less, and an endpoint may send anything
 			m.modelTokens.WithLabelValues(agent, t.kind).Add(float64(t.n))
 		}
+	}
+}
+
+// ModelCost adds what calls cost, in millionths of the currency.
+func (m *Metrics) ModelCost(agent string, micros int64) {
+	if m != nil && micros > 0 {
+		m.modelCost.WithLabelValues(agent).Add(float64(micros) / 1e6)
+	}
+}
+
+// ModelWait records how long a call waited for its place.
+func (m *Metrics) ModelWait(took time.Duration) {
+	if m != nil {
+		m.modelWait.Observe(took.Seconds())
+	}
+}
+
+// ModelRetry counts a call that is made again.
+func (m *Metrics) ModelRetry(agent string) {
+	if m != nil {
+		m.modelRetries.WithLabelValues(agent).Inc()
+	}
+}
+
+// ModelFallback counts a step to the next model of a chain.
+func (m *Metrics) ModelFallback(agent string) {
+	if m != nil {
+		m.modelFallback.WithLabelValues(agent).Inc()
+	}
+}
+
+// Breaker shows whether a model at an endpoint is left alone.
+func (m *Metrics) Breaker(endpoint, model string, open bool) {
+	if m == nil {
+		return
+	}
+	value := 0.0
+	if open {
+		value = 1
+	}
+	m.modelBreaker.WithLabelValues(endpoint, model).Set(value)
+}
+
+// BudgetRefused counts a call that was not made because a budget is spent.
+func (m *Metrics) BudgetRefused(subject string) {
+	if m != nil {
+		m.budgetRefused.WithLabelValues(subject).Inc()
 	}
 }
 

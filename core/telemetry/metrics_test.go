@@ -25,6 +25,12 @@ func use(m *Metrics) {
 	m.StepEnded("thinker", StepDead, time.Second)
 	m.Hop("digest", -time.Second)
 	m.ModelCall("thinker", "rate_limited", time.Second, 10, -1, 0)
+	m.ModelCost("thinker", 1_500_000)
+	m.ModelWait(time.Second)
+	m.ModelRetry("thinker")
+	m.ModelFallback("thinker")
+	m.Breaker("http://x/v1", "m", true)
+	m.BudgetRefused("user")
 	m.Post("console", Posted, time.Millisecond)
 	m.Lookup("console", NotFound)
 	m.FeedbackError("console")
@@ -63,6 +69,12 @@ func TestEveryVerbIsCounted(t *testing.T) {
 		`mimikit_model_call_duration_seconds_count{agent="thinker"} 1`,
 		`mimikit_model_errors_total{agent="thinker",kind="rate_limited"} 1`,
 		`mimikit_model_tokens_total{agent="thinker",kind="prompt"} 10`,
+		`mimikit_model_cost_total{agent="thinker"} 1.5`,
+		`mimikit_model_wait_seconds_sum 1`,
+		`mimikit_model_retries_total{agent="thinker"} 1`,
+		`mimikit_model_fallbacks_total{agent="thinker"} 1`,
+		`mimikit_model_breaker_open{endpoint="http://x/v1",model="m"} 1`,
+		`mimikit_budget_refusals_total{subject="user"} 1`,
 		`mimikit_posts_total{outcome="posted",platform="console"} 1`,
 		`mimikit_post_duration_seconds_count{platform="console"} 1`,
 		`mimikit_post_lookups_total{outcome="not_found",platform="console"} 1`,
@@ -90,8 +102,8 @@ func TestNilDoesNothing(t *testing.T) {
 	if got := scrape(t, m); !strings.HasPrefix(got, "#") {
 		t.Errorf("/metrics of nothing: %q", got)
 	}
-	if n := reflect.TypeOf(m).NumMethod(); n != 16 {
-		t.Errorf("Metrics has %d exported methods, this test knows 16: add the new one to use", n)
+	if n := reflect.TypeOf(m).NumMethod(); n != 22 {
+		t.Errorf("Metrics has %d exported methods, this test knows 22: add the new one to use", n)
 	}
 }
 

@@ -121,12 +121,12 @@ func (t *Teller) summary(ctx context.Context, w *channel.Work, g gathered, tasks
 	if t.o.Digest == Auto && len(g.inputs) == 1 && len(g.results) == 0 && len(g.inputs[0].Text) <= shortInput {
 		return fallbackSummary(g), nil
 	}
-	lines, err := t.o.History.Window(ctx, w.Conversation, t.o.Window)
+	past, err := t.o.History.Read(ctx, w.Conversation, t.o.Window)
 	if err != nil {
 		return "", err
 	}
 	text, err := t.ask(ctx, w, "teller-digest", prompts.Data{
-		Mode: t.o.Mode, Bot: t.o.Bot, History: append(lines, g.context...),
+		Mode: t.o.Mode, Bot: t.o.Bot, Summary: past.Summary.Text, History: append(past.Lines, g.context...),
 		Tasks: tasks, Results: g.results, Inputs: g.inputs,
 	})
 	if ctx.Err() != nil {

@@ -67,12 +67,12 @@ func (t *Teller) words(ctx context.Context, w *channel.Work, conv chat.Conversat
 	if own != "" && (d.Fallback || t.o.Format == Auto && d.Final) {
 		return own, nil
 	}
-	lines, err := t.o.History.Window(ctx, w.Conversation, t.o.Window)
+	past, err := t.o.History.Read(ctx, w.Conversation, t.o.Window)
 	if err != nil {
 		return "", err
 	}
 	text, err := t.ask(ctx, w, "teller", prompts.Data{
-		Mode: t.o.Mode, Bot: t.o.Bot, History: lines,
+		Mode: t.o.Mode, Bot: t.o.Bot, Summary: past.Summary.Text, History: past.Lines,
 		Now: t.now(w), Platform: conv.Platform, Tasks: d.TaskSummary, Inputs: d.Inputs, Decision: own,
 	})
 	if ctx.Err() != nil {

@@ -78,17 +78,18 @@ func result(ms int, id, output string) *channel.Entry {
 
 // past is a history that is given back as it is.
 type past struct {
-	lines []chat.Line
-	err   error
-	asked []history.Limits
+	lines   []chat.Line
+	summary string
+	err     error
+	asked   []history.Limits
 }
 
-func (p *past) Window(_ context.Context, c string, l history.Limits) ([]chat.Line, error) {
+func (p *past) Read(_ context.Context, c string, l history.Limits) (history.Past, error) {
 	if c != conv {
-		return nil, fmt.Errorf("asked for the history of %s", c)
+		return history.Past{}, fmt.Errorf("asked for the history of %s", c)
 	}
 	p.asked = append(p.asked, l)
-	return p.lines, p.err
+	return history.Past{Lines: p.lines, Summary: history.Summary{Text: p.summary}}, p.err
 }
 
 // a fixture is a teller with its model and history.

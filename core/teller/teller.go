@@ -42,7 +42,7 @@ const (
 
 // History reads what was said before; a *history.Store is one.
 type History interface {
-	Window(ctx context.Context, conversation string, l history.Limits) ([]chat.Line, error)
+	Read(ctx context.Context, conversation string, l history.Limits) (history.Past, error)
 }
 
 // Options are the parts and the pace of a teller. Model, Prompts and History are
@@ -66,7 +66,7 @@ type Options struct {
 	Debounce      time.Duration  // pause after which inputs are digested; 0 means 1.2 s, negative none
 	MaxInputWait  time.Duration  // longest wait of an input for that pause; 0 means 5 s
 	MaxResultWait time.Duration  // wait of results that no input comes with; 0 means 0.5 s, negative none
-	Timeout       time.Duration  // of one model call; 0 means 1 min
+	Timeout       time.Duration  // of one answer of the model, retries included; 0 means 1 min
 	Window        history.Limits // history in a prompt; zero means 5 to 20 lines within 4096 tokens
 }
 
@@ -92,7 +92,7 @@ func New(o Options) *Teller {
 	o.MaxInputWait = cmp.Or(o.MaxInputWait, 5*time.Second)
 	o.MaxResultWait = cmp.Or(o.MaxResultWait, 500*time.Millisecond)
 	o.Timeout = cmp.Or(o.Timeout, time.Minute)
-	o.Window = cmp.Or(o.Window, history.Limits{Min: 5, Max: 20, Tokens: 4096})
+	o.Window = cmp.Or(o.Window, history.TellerWindow)
 	if o.Logger == nil {
 		o.Logger = slog.Default()
 	}
@@ -117,10 +117,18 @@ func (t *Teller) ask(ctx context.Context, w *channel.Work, agent string, d promp
 	}
 	call, cancel := context.WithTimeoutCause(ctx, t.o.Timeout, fmt.Errorf("no answer within %s", t.o.Timeout))
 	defer cancel()
-	resp, err := t.o.Model.Complete(call, llm.Request{
+	req := llm.Request{
 		Agent: agent, Model: t.o.ModelName, Messages: p.Messages(),
 		Conversation: w.Conversation, TraceID: trace(w),
-	})
+		Shorten: func(round int) []llm.Message { return t.shorter(agent, d, round) },
+	}
+	if conv, err := chat.ParseConversation(w.Conversation); err == nil {
+		req.Place, req.Workspace = conv.PlaceKey(), conv.WorkspaceKey()
+		if in := newestInput(d.Inputs); in != nil {
+			req.User = conv.UserKey(in.Author.ID)
+		}
+	}
+	resp, err := t.o.Model.Complete(call, req)
 	if ctx.Err() != nil {
 		return "", context.Cause(ctx)
 	}
@@ -131,6 +139,23 @@ func (t *Teller) ask(ctx context.Context, w *channel.Work, agent string, d promp
 		return text, nil
 	}
 	return "", errors.New("the model answered nothing")
+}
+
+// shorter gives the prompt with half of the history, a quarter, and none.
+func (t *Teller) shorter(agent string, d prompts.Data, round int) []llm.Message {
+	keep := len(d.History) >> round
+	switch {
+	case round > 3:
+		return nil
+	case round == 3:
+		keep, d.Summary = 0, ""
+	}
+	d.History = d.History[len(d.History)-keep:]
+	p, err := t.o.Prompts.Compose(agent, d)
+	if err != nil {
+		return nil // unreachable: the longer one was composed
+	}
+	return p.Messages()
 }
 
 func (t *Teller) tasks(ctx context.Context, conversation string) string {

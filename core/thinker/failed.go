@@ -28,7 +28,7 @@ func (t *Thinker) failed(w *channel.Work, reason string) channel.Effects {
 		}
 		r.InputIDs = append(r.InputIDs, inputIDs(e, d)...)
 		r.ResultIDs = append(r.ResultIDs, resultIDs(d)...)
-		fx.History = append(fx.History, heard(d)...)
+		fx.History = append(fx.History, heard(d, nil)...)
 		for _, in := range d.Inputs {
 			if in.Message != "" {
 				r.ReplyTo = in.Message

@@ -1,62 +1,138 @@
 package thinker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
+	"mimikit/core/action"
 	"mimikit/core/channel"
+	"mimikit/core/chat"
+	"mimikit/core/history"
 	"mimikit/core/llm"
 	"mimikit/prompts"
 )
 
-// errSilent is a model that answered nothing.
+// errSilent is a model that said nothing and did nothing.
 var errSilent = errors.New("the model answered nothing")
 
-// think asks the primary model and, when it fails or answers nothing, the
-// fallback. The error joins what both said.
-func (t *Thinker) think(ctx context.Context, w *channel.Work, d prompts.Data) (llm.Response, error) {
+// think asks the model until it has decided.
+func (t *Thinker) think(ctx context.Context, w *channel.Work, c *Commit, d prompts.Data) (action.Result, error) {
+	offer := t.o.Actions.For(action.Thinker, c.Turn.Rights)
+	d.Actions = offer.Describe(t.o.Style)
 	p, err := t.o.Prompts.Compose("thinker", d)
 	if err != nil {
-		return llm.Response{}, err
+		return action.Result{}, err
 	}
+	bounded, cancel := context.WithTimeoutCause(ctx, t.o.Timeout, fmt.Errorf("no decision within %s: %w", t.o.Timeout, context.DeadlineExceeded))
+	defer cancel()
+	conv, who := c.Turn.Conversation, c.Turn.OnBehalfOf
 	req := llm.Request{
 		Agent: "thinker", Model: t.o.ModelName, Messages: p.Messages(),
-		Conversation: w.Conversation, TraceID: w.Entries[0].TraceID,
+		Conversation: w.Conversation, TraceID: c.Turn.TraceID,
+		User: conv.UserKey(who.ID), Place: conv.PlaceKey(), Workspace: conv.WorkspaceKey(),
+		Shorten: func(round int) []llm.Message { return t.shorter(d, round) },
 	}
-	resp, err := t.ask(ctx, t.o.Model, req)
-	if err == nil || t.o.Fallback == nil || ctx.Err() != nil {
-		return resp, err
+	got, err := action.Run(context.WithValue(bounded, digestKey{}, c.Digest), t.o.Model, req, offer, c.Turn, action.Bounds{
+		Rounds: t.o.Rounds, Errors: t.o.Mistakes, Style: t.o.Style, Hooks: t.hooks(w.Conversation),
+	})
+	got.Text = strings.TrimSpace(got.Text)
+	if err == nil && got.Text == "" && len(got.Effects) == 0 {
+		err = errSilent
 	}
-	t.o.Logger.Warn("thinker_fallback", "conversation", w.Conversation, "trace_id", req.TraceID, "model", t.o.FallbackName, "error", err)
-	req.Model = t.o.FallbackName
-	resp, second := t.ask(ctx, t.o.Fallback, req)
-	if second != nil {
-		return resp, fmt.Errorf("%w; fallback: %w", err, second)
-	}
-	return resp, nil
+	return got, err
 }
 
-// ask makes one call, its answer trimmed.
-func (t *Thinker) ask(ctx context.Context, m llm.Model, req llm.Request) (llm.Response, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, t.o.Timeout, fmt.Errorf("no answer within %s", t.o.Timeout))
-	defer cancel()
-	resp, err := m.Complete(ctx, req)
+// hooks log what the model does.
+func (t *Thinker) hooks(conversation string) action.Hooks {
+	attrs := func(s action.Step) []any {
+		return []any{"conversation", conversation, "action", s.Call.Name, "round", s.Round, "on_behalf_of", s.OnBehalfOf.ID}
+	}
+	return action.Hooks{
+		Done: func(ctx context.Context, s action.Step) {
+			t.o.Logger.InfoContext(ctx, "thinker_action", append(attrs(s), "verdict", s.Verdict, "mistake", s.Error)...)
+		},
+		Failed: func(ctx context.Context, s action.Step, err error) {
+			t.o.Logger.ErrorContext(ctx, "thinker_action_failed", append(attrs(s), "error", err)...)
+		},
+		Panicked: func(ctx context.Context, s action.Step, value any, stack []byte) {
+			t.o.Logger.ErrorContext(ctx, "thinker_action_panicked", append(attrs(s), "panic", value, "stack", string(stack))...)
+		},
+	}
+}
+
+// shorter gives the prompt with less in it: half the history, then a quarter,
+// then none, and the texts of the turn cut each time.
+func (t *Thinker) shorter(d prompts.Data, round int) []llm.Message {
+	if round > 3 {
+		return nil
+	}
+	keep := len(d.History) >> round
+	if round == 3 {
+		keep = 0
+		d.Summary = history.Cut(d.Summary, 1<<10)
+	}
+	d.History = d.History[len(d.History)-keep:]
+	most := chat.MaxText >> (round + 1)
+	d.Inputs, d.Results = slices.Clone(d.Inputs), slices.Clone(d.Results)
+	for i := range d.Inputs {
+		in := &d.Inputs[i]
+		in.Text = history.Cut(in.Text, most)
+		in.Attachments = slices.Clone(in.Attachments)
+		for j := range in.Attachments {
+			in.Attachments[j].Text = history.Cut(in.Attachments[j].Text, most)
+		}
+	}
+	for i := range d.Results {
+		d.Results[i].Output = history.Cut(d.Results[i].Output, most)
+	}
+	p, err := t.o.Prompts.Compose("thinker", d)
 	if err != nil {
-		return resp, err
+		return nil // unreachable: the longer one was composed
 	}
-	if resp.Text = strings.TrimSpace(resp.Text); resp.Text == "" {
-		return resp, errSilent
+	return p.Messages()
+}
+
+// warnings are the lines that tell of budgets near their end.
+func warnings(all []llm.BudgetWarning) string {
+	var b strings.Builder
+	for _, w := range all {
+		if w.Limit > 0 {
+			fmt.Fprintf(&b, "\n\n_Note: %d %% of %s budget is used._", 100*(w.Spent+w.Reserved)/w.Limit, whose(w.Budget))
+		}
 	}
-	return resp, nil
+	return b.String()
+}
+
+// whose says in a person's words whose budget it is.
+func whose(b llm.Budget) string {
+	switch b.Subject.Kind {
+	case llm.UserSubject:
+		return "your daily"
+	case llm.PlaceSubject:
+		return "this channel's daily"
+	case llm.WorkspaceSubject:
+		return "the workspace's daily"
+	}
+	return "the task's"
 }
 
 // apology says in plain words why there is no answer and what a person can do.
-// It is worded after the primary's failure and carries nothing of the error's
-// own text, which may hold addresses or parts of keys.
+// It carries nothing of the error's own text, which may hold addresses or parts
+// of keys.
 func apology(err error) string {
+	var spent *llm.BudgetError
+	if errors.As(err, &spent) {
+		s := "I cannot answer: " + whose(spent.Budget) + " budget for the language model is used up."
+		if !spent.Resets.IsZero() {
+			s += " It begins anew at " + spent.Resets.UTC().Format("15:04 on January 2 (UTC)") + "."
+		}
+		return s + " What you wrote is kept in this conversation; an admin can raise the budget."
+	}
 	var e *llm.Error
 	switch {
 	case errors.As(err, &e):
@@ -71,7 +147,7 @@ func apology(err error) string {
 	case llm.RateLimited:
 		when := "in a few minutes"
 		if e.RetryAfter > 0 {
-			when = "in " + e.RetryAfter.Round(time.Second).String()
+			when = "in " + cmp.Or(e.RetryAfter.Round(time.Second), time.Second).String()
 		}
 		return "I cannot answer right now: the language model is getting too many requests. What you wrote is kept in this conversation; please ask again " + when + "."
 	case llm.Refused:

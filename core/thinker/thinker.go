@@ -5,9 +5,14 @@
 // lines of history and the decision it returns are committed together with the
 // settling of the digest, so a crash repeats a model call and never an effect.
 //
+// What it does besides speaking are actions ([Actions], and those of other
+// packages): look-ups are answered while the model thinks, and effects are part
+// of the same commit as the decision.
+//
 // It is promised that every digest ends in a decision. When no model answers,
 // the decision is a fixed text in plain words that says what went wrong, marked
-// as a fallback, and what was said is kept in the history all the same.
+// as a fallback; nothing that a failed model asked for is done, and what was said
+// is kept in the history all the same.
 package thinker
 
 import (
@@ -19,6 +24,7 @@ import (
 	"strings"
 	"time"
 
+	"mimikit/core/action"
 	"mimikit/core/channel"
 	"mimikit/core/chat"
 	"mimikit/core/history"
@@ -28,41 +34,33 @@ import (
 
 // History reads what was said before; a *history.Store is one.
 type History interface {
-	Window(ctx context.Context, conversation string, l history.Limits) ([]chat.Line, error)
-}
-
-// Feedback is something about a turn that an admin may want to look at.
-type Feedback struct {
-	Kind         string // "thinker_error"
-	Conversation string
-	DigestID     string
-	TraceID      string
-	Message      string // what went wrong, for admins
+	Read(ctx context.Context, conversation string, l history.Limits) (history.Past, error)
 }
 
 // Options are the parts and the pace of a thinker. Model, Prompts and History
 // are needed; every other zero value works.
 type Options struct {
-	Model        llm.Model
-	ModelName    string    // name asked for; empty means the endpoint's default
-	Fallback     llm.Model // asked when the primary fails; nil with a FallbackName means Model
-	FallbackName string    // empty with a nil Fallback means there is none
-	Prompts      *prompts.Set
-	History      History
+	Model     llm.Model
+	ModelName string // name asked for; empty means the endpoint's default
+	Prompts   *prompts.Set
+	History   History
+	Actions   *action.Registry // what the thinker may do; nil means that it can only answer
+	Style     action.Style     // how the model asks for actions; 0 means tool calls
+	Rounds    int              // model calls of one turn; 0 means 6
+	Mistakes  int              // rounds with mistakes that go back to the model; 0 means 3
 	// Tasks describes the conversation's tasks, one a line. Nil means there are
 	// none; an error is logged and read as none.
-	Tasks    func(ctx context.Context, conversation string) (string, error)
-	Feedback func(ctx context.Context, f Feedback) // told of every failed turn; nil means nobody is
-	Logger   *slog.Logger                          // nil means slog's default
-	Now      func() time.Time                      // used where the work does not bring its time; nil means time.Now
-	Bot      string                                // the name people know; empty means Mimikit
-	Mode     prompts.Mode                          // empty means full when there is history, else minimal
+	Tasks  func(ctx context.Context, conversation string) (string, error)
+	Logger *slog.Logger     // nil means slog's default
+	Now    func() time.Time // used where the work does not bring its time; nil means time.Now
+	Bot    string           // the name people know; empty means Mimikit
+	Mode   prompts.Mode     // empty means full when there is history, else minimal
 
 	// Final says that the thinker's answer is posted as it words it
 	// (teller.format: auto). Its prompt then carries the teller's voice.
 	Final       bool
 	MinInterval time.Duration  // between two starts in a conversation; 0 means none
-	Timeout     time.Duration  // of one model call; 0 means 2 min
+	Timeout     time.Duration  // of a turn's thinking, all rounds together; 0 means 10 min
 	Window      history.Limits // history in a prompt; zero means 20 to 100 lines within 20 KiB
 }
 
@@ -77,14 +75,16 @@ func New(o Options) *Thinker {
 	if o.Model == nil || o.Prompts == nil || o.History == nil {
 		panic("thinker.New: Model, Prompts and History are needed")
 	}
-	if o.Fallback == nil && o.FallbackName != "" {
-		o.Fallback = o.Model
-	}
 	o.Bot = cmp.Or(o.Bot, "Mimikit")
-	o.Timeout = cmp.Or(o.Timeout, 2*time.Minute)
-	o.Window = cmp.Or(o.Window, history.Limits{Min: 20, Max: 100, Bytes: 20 << 10})
-	if o.Feedback == nil {
-		o.Feedback = func(context.Context, Feedback) {}
+	o.Timeout = cmp.Or(o.Timeout, 10*time.Minute)
+	o.Window = cmp.Or(o.Window, history.ThinkerWindow)
+	o.Style = cmp.Or(o.Style, action.Native)
+	if o.Actions == nil {
+		none, err := action.New()
+		if err != nil {
+			panic("thinker.New: " + err.Error())
+		}
+		o.Actions = none
 	}
 	if o.Logger == nil {
 		o.Logger = slog.Default()
@@ -129,7 +129,7 @@ func (t *Thinker) step(ctx context.Context, w *channel.Work) (channel.Effects, e
 	log.Info("thinker_start", "inputs", len(d.Inputs), "results", len(d.Results), "attempt", w.Attempt)
 	started := t.o.Now()
 
-	lines, err := t.o.History.Window(ctx, w.Conversation, t.o.Window)
+	past, err := t.o.History.Read(ctx, w.Conversation, t.o.Window)
 	if err != nil {
 		log.Error("thinker_end", "ok", false, "error", err)
 		return channel.Effects{}, err
@@ -138,41 +138,44 @@ func (t *Thinker) step(ctx context.Context, w *channel.Work) (channel.Effects, e
 		ID: "t-" + strings.TrimPrefix(d.ID, "d-"), Final: t.o.Final,
 		InputIDs: inputIDs(e, d), ResultIDs: resultIDs(d), Inputs: d.Inputs, TaskSummary: d.TaskSummary,
 	}
-	resp, err := t.think(ctx, w, t.prompt(ctx, w, d, lines))
+	c := t.newCommit(w, d)
+	got, err := t.think(ctx, w, c, t.prompt(ctx, w, d, past))
 	if ctx.Err() != nil {
 		log.Info("thinker_end", "ok", false, "error", context.Cause(ctx))
 		return channel.Effects{}, context.Cause(ctx)
 	}
-	end := []any{"took_ms", t.o.Now().Sub(started).Milliseconds(), "model", resp.Model,
-		"prompt_tokens", resp.Usage.Prompt, "cached_tokens", resp.Usage.Cached, "completion_tokens", resp.Usage.Completion}
+	end := []any{"took_ms", t.o.Now().Sub(started).Milliseconds(), "model", got.Model, "rounds", got.Rounds,
+		"effects", len(got.Effects), "prompt_tokens", got.Usage.Prompt, "cached_tokens", got.Usage.Cached,
+		"completion_tokens", got.Usage.Completion, "cost_micros", got.Cost}
+	if err == nil {
+		decision.Decision, err = t.commit(c, got)
+	}
 	if err != nil {
+		c = t.newCommit(w, d) // nothing of what was asked for
 		decision.Decision, decision.Fallback, decision.Final = apology(err), true, true
-		t.o.Feedback(ctx, Feedback{
-			Kind: "thinker_error", Conversation: w.Conversation, DigestID: d.ID, TraceID: e.TraceID, Message: err.Error(),
-		})
+		c.feedback(chat.Feedback{Kind: chat.FeedbackThinkerError, Message: history.Cut(err.Error(), maxFeedback)})
 		log.Error("thinker_end", append(end, "ok", false, "error", err)...)
 	} else {
-		decision.Decision = history.Cut(resp.Text, chat.MaxText)
 		log.Info("thinker_end", append(end, "ok", true)...)
 	}
-	fx := channel.Effects{
-		Publish: []channel.Publish{{
-			To: channel.ThinkerDecision, Value: decision, InputIDs: decision.InputIDs, Stage: "decision",
-		}},
-		History: heard(d),
-	}
+	decision.Decision = history.Cut(decision.Decision+warnings(got.Warnings), chat.MaxText)
+	fx := c.Effects
+	fx.Publish = append([]channel.Publish{{
+		To: channel.ThinkerDecision, Value: decision, InputIDs: decision.InputIDs, Stage: "decision",
+	}}, fx.Publish...)
+	fx.History = append(heard(d, c.gists), fx.History...)
 	if t.o.MinInterval > 0 {
-		fx.Puts = []channel.Put{{
+		fx.Puts = append(fx.Puts, channel.Put{
 			Table: channel.LastRun, Field: w.Conversation, Value: strconv.FormatInt(t.now(w).UnixMilli(), 10),
-		}}
+		})
 	}
 	return fx, nil
 }
 
 // prompt gathers what the model is shown.
-func (t *Thinker) prompt(ctx context.Context, w *channel.Work, d *chat.TellerDigest, lines []chat.Line) prompts.Data {
+func (t *Thinker) prompt(ctx context.Context, w *channel.Work, d *chat.TellerDigest, past history.Past) prompts.Data {
 	p := prompts.Data{
-		Mode: t.o.Mode, Bot: t.o.Bot, Final: t.o.Final, History: lines, Now: t.now(w),
+		Mode: t.o.Mode, Bot: t.o.Bot, Final: t.o.Final, Summary: past.Summary.Text, History: past.Lines, Now: t.now(w),
 		Tasks: d.TaskSummary, Results: d.Results, Inputs: d.Inputs,
 	}
 	if c, err := chat.ParseConversation(w.Conversation); err == nil {
@@ -200,8 +203,9 @@ func (t *Thinker) now(w *channel.Work) time.Time {
 	return w.Now.UTC()
 }
 
-// heard is the history of a digest: every input and every result, once.
-func heard(d *chat.TellerDigest) []string {
+// heard is the history of a digest: every input and every result, once. Of a
+// result with a gist that is kept instead.
+func heard(d *chat.TellerDigest, gists map[string]string) []string {
 	var out []string
 	for _, in := range d.Inputs {
 		l := history.InputLine(in)
@@ -211,6 +215,9 @@ func heard(d *chat.TellerDigest) []string {
 		out = append(out, history.Encode(l))
 	}
 	for _, r := range d.Results {
+		if gist := gists[r.ID]; gist != "" {
+			r.Output = gist
+		}
 		out = append(out, history.Encode(history.ResultLine(r)))
 	}
 	return out

@@ -33,25 +33,25 @@ var (
 
 // past is a history that is given back as it is.
 type past struct {
-	lines []chat.Line
-	err   error
-	asked []history.Limits
+	lines   []chat.Line
+	summary string
+	err     error
+	asked   []history.Limits
 }
 
-func (p *past) Window(_ context.Context, c string, l history.Limits) ([]chat.Line, error) {
+func (p *past) Read(_ context.Context, c string, l history.Limits) (history.Past, error) {
 	if c != conv {
-		return nil, fmt.Errorf("asked for the history of %s", c)
+		return history.Past{}, fmt.Errorf("asked for the history of %s", c)
 	}
 	p.asked = append(p.asked, l)
-	return p.lines, p.err
+	return history.Past{Lines: p.lines, Summary: history.Summary{Text: p.summary}}, p.err
 }
 
 // a fixture is a thinker and all that it leaves behind.
 type fixture struct {
 	*Thinker
-	past     *past
-	log      *bytes.Buffer
-	feedback []Feedback
+	past *past
+	log  *bytes.Buffer
 }
 
 func setup(t *testing.T, m llm.Model, change ...func(*Options)) *fixture {
@@ -63,8 +63,7 @@ func setup(t *testing.T, m llm.Model, change ...func(*Options)) *fixture {
 	f := &fixture{past: &past{}, log: &bytes.Buffer{}}
 	o := Options{
 		Model: m, ModelName: "large", Prompts: set, History: f.past, Bot: "Mimi", Final: true,
-		Logger:   slog.New(slog.NewTextHandler(f.log, nil)),
-		Feedback: func(_ context.Context, fb Feedback) { f.feedback = append(f.feedback, fb) },
+		Logger: slog.New(slog.NewTextHandler(f.log, nil)),
 	}
 	for _, c := range change {
 		c(&o)
@@ -96,7 +95,7 @@ func work(entries ...*channel.Entry) *channel.Work {
 // decision gives the one decision of effects.
 func decision(t *testing.T, fx channel.Effects) *chat.ThinkerDecision {
 	t.Helper()
-	if len(fx.Publish) != 1 || fx.Publish[0].To != channel.ThinkerDecision || fx.Publish[0].Stage != "decision" {
+	if len(fx.Publish) == 0 || fx.Publish[0].To != channel.ThinkerDecision || fx.Publish[0].Stage != "decision" {
 		t.Fatalf("published %+v, want one decision", fx.Publish)
 	}
 	d, ok := fx.Publish[0].Value.(*chat.ThinkerDecision)
@@ -107,6 +106,20 @@ func decision(t *testing.T, fx channel.Effects) *chat.ThinkerDecision {
 		t.Errorf("the entry carries %v, the decision %v", fx.Publish[0].InputIDs, d.InputIDs)
 	}
 	return d
+}
+
+// filed are the pieces of feedback in effects.
+func filed(t *testing.T, fx channel.Effects) []chat.Feedback {
+	t.Helper()
+	var out []chat.Feedback
+	for _, p := range fx.Publish[1:] {
+		f, ok := p.Value.(*chat.Feedback)
+		if p.To != channel.Feedback || !ok {
+			t.Fatalf("published %+v, want feedback", p)
+		}
+		out = append(out, *f)
+	}
+	return out
 }
 
 // brief spells history as "role id/note text", one a line.
@@ -184,8 +197,8 @@ func TestStep(t *testing.T) {
 	if l := f.past.asked[0]; l.Min != 20 || l.Max != 100 || l.Bytes != 20<<10 {
 		t.Errorf("window is %+v, want 20 to 100 lines within 20 KiB", l)
 	}
-	if len(f.feedback) != 0 {
-		t.Errorf("feedback: %+v", f.feedback)
+	if fb := filed(t, fx); len(fb) != 0 {
+		t.Errorf("feedback: %+v", fb)
 	}
 	for _, w := range []string{"msg=thinker_start conversation=" + conv + " digest_id=d-1 trace_id=tr inputs=2 results=1 attempt=1", "msg=thinker_end", "ok=true"} {
 		if !strings.Contains(f.log.String(), w) {
@@ -268,14 +281,10 @@ func TestStepErrors(t *testing.T) {
 				cancel(cause)
 				return llm.Response{}, &llm.Error{Kind: llm.Transient, Err: context.Canceled}
 			})
-			spare := llmtest.NewScripted(llmtest.Say("b"))
-			f := setup(t, m, func(o *Options) { o.Fallback = spare })
+			f := setup(t, m)
 			fx, err := f.Loop().Step(ctx, work(entry(digest())))
 			if !errors.Is(err, cause) || fx.Publish != nil || fx.History != nil {
 				t.Errorf("got %+v, %v", fx, err)
-			}
-			if len(spare.Requests()) != 0 || len(f.feedback) != 0 {
-				t.Error("a step that was cut off asked the fallback or gave feedback")
 			}
 		})
 	}
@@ -319,7 +328,7 @@ func TestFailed(t *testing.T) {
 		f := setup(t, llmtest.Instant{})
 		fx := f.Loop().Failed(work(c.entry), c.reason)
 		r, ok := fx.Publish[0].Value.(*chat.Reply)
-		if len(fx.Publish) != 1 || fx.Publish[0].To != channel.TellerReply || fx.Publish[0].Kind != "notice" || !ok {
+		if len(fx.Publish) == 0 || fx.Publish[0].To != channel.TellerReply || fx.Publish[0].Kind != "notice" || !ok {
 			t.Fatalf("%s: published %+v", c.name, fx.Publish)
 		}
 		if r.Text != c.text || r.Kind != chat.ReplyNotice || r.ReplyTo != c.ref || r.Conversation != thread || r.ID == "r-" {

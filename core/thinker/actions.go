@@ -1,0 +1,94 @@
+package thinker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"mimikit/core/action"
+	"mimikit/core/chat"
+	"mimikit/core/history"
+	"mimikit/prompts"
+)
+
+// Past looks up what was said; a *history.Store is one.
+type Past interface {
+	Recent(ctx context.Context, conversation string, count int) (history.Found, error)
+	ByTime(ctx context.Context, conversation string, from, to time.Time, limit int) (history.Found, error)
+}
+
+// Actions are those that need nothing but the conversation itself.
+func Actions(past Past) []action.Definition {
+	return []action.Definition{
+		action.Define(action.CaptureFeedback, captureFeedback),
+		action.Define(action.SummarizeTaskResult, summarizeTaskResult),
+		action.Define(action.GetRecentHistory, func(ctx context.Context, t action.Turn, a action.RecentHistory) (action.Outcome, error) {
+			return told(past.Recent(ctx, t.Conversation.Key(), a.Limit))
+		}),
+		action.Define(action.GetHistoryByTime, func(ctx context.Context, t action.Turn, a action.HistorySpan) (action.Outcome, error) {
+			return told(past.ByTime(ctx, t.Conversation.Key(), a.From, a.To, a.Limit))
+		}),
+	}
+}
+
+func captureFeedback(_ context.Context, _ action.Turn, a action.Feedback) (action.Outcome, error) {
+	return action.Outcome{Effects: []any{Effect{
+		Said: "I have passed that on to those who run me.",
+		Into: func(c *Commit) error {
+			c.feedback(chat.Feedback{
+				Kind: chat.FeedbackCaptured, Message: history.Cut(a.Message, maxFeedback),
+				Category: a.Category, Severity: a.Severity, TaskID: a.TaskID,
+			})
+			return nil
+		},
+	}}}, nil
+}
+
+// digestKey finds the turn's digest in the context of an action.
+type digestKey struct{}
+
+func summarizeTaskResult(ctx context.Context, _ action.Turn, a action.TaskSummary) (action.Outcome, error) {
+	d, ok := ctx.Value(digestKey{}).(*chat.TellerDigest)
+	if !ok {
+		return action.Outcome{}, errors.New("there is no turn")
+	}
+	var ids []string
+	for _, r := range d.Results {
+		if r.ID == a.TaskID {
+			return action.Outcome{Effects: []any{Effect{
+				Into: func(c *Commit) error {
+					c.gists[a.TaskID] = a.Summary
+					return nil
+				},
+			}}}, nil
+		}
+		ids = append(ids, r.ID)
+	}
+	if len(ids) == 0 {
+		return action.Outcome{}, action.Mistakef("task_id: this turn has no results; what is in the history already is kept as it is")
+	}
+	return action.Outcome{}, action.Mistakef("task_id: %q is no result of this turn; its results are %s", a.TaskID, strings.Join(ids, ", "))
+}
+
+// told spells what a look-up found, as data.
+func told(f history.Found, err error) (action.Outcome, error) {
+	if err != nil {
+		return action.Outcome{}, err
+	}
+	var notes []string
+	if len(f.Lines) == 0 {
+		notes = append(notes, "No lines.")
+	}
+	if f.More {
+		notes = append(notes, "There are more lines than these.")
+	}
+	summary := ""
+	if f.Folded {
+		notes = append(notes, fmt.Sprintf("What was said from %s to %s is kept in short only.",
+			f.Summary.From.UTC().Format(time.RFC3339), f.Summary.Upto.UTC().Format(time.RFC3339)))
+		summary = f.Summary.Text
+	}
+	return action.Outcome{Answer: strings.TrimSpace(strings.Join(notes, " ") + "\n" + prompts.Past(summary, f.Lines))}, nil
+}
