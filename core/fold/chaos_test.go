@@ -132,7 +132,8 @@ func TestBreakingOffAtEveryStep(t *testing.T) {
 }
 
 // numbered adds a line as a step's commit does, with the next number of its
-// conversation in it and a time of its own, so that the order of numbers is the order of the list.
+// conversation in it and a time of its own, so that the order of numbers is the
+// order of the list.
 var numbered = redis.NewScript(`
 local n = redis.call('INCR', KEYS[2]) - 1
 local line = string.gsub(ARGV[1], '@', string.format('%d', n))
@@ -141,16 +142,17 @@ return n`)
 
 // Many add lines, and two nodes with several workers each fold them, mostly both
 // at once, since claims guard nothing, while their calls fail before and after
-// they take effect, models fail, and the nodes are stopped and started. Whatever happens, the summary
-// and the list together have every line once and in order, at every moment.
+// they take effect, models fail, and the nodes are killed at any step and started
+// again. Whatever happens, the summary and the list together have every line
+// once and in order, at every moment.
 func TestNothingIsLostNorFoldedTwice(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, s *store.Store) {
 		t.Parallel()
-		const conversations, adders, each = 2, 3, 150
+		const conversations, adders, each = 2, 3, 200
 		ctx := context.Background()
 		r := newRig(t, s)
-		var calls, folds, lost, changed atomic.Int64
+		var calls, folds, lost, changed, lives atomic.Int64
 
 		node := func(s *store.Store, seed uint64) func(ctx context.Context) {
 			random := rand.New(rand.NewPCG(seed, 0))
@@ -160,8 +162,12 @@ func TestNothingIsLostNorFoldedTwice(t *testing.T) {
 				defer mu.Unlock()
 				return random.IntN(n) == 0
 			}
+			var kill atomic.Value // the running life's cancel
 			fail := func(string) error {
-				if chance(20) {
+				if chance(40) {
+					kill.Load().(context.CancelFunc)()
+				}
+				if chance(40) {
 					lost.Add(1)
 					return errLost
 				}
@@ -171,7 +177,7 @@ func TestNothingIsLostNorFoldedTwice(t *testing.T) {
 			h := &torn{counted{r.histories(s), &changed}, fail, fail, func() bool { return !chance(4) }}
 			f := folder(t, h, m, func(o *Options) {
 				o.Workers, o.Pause, o.Backoff, o.MaxBackoff = 2, time.Millisecond, time.Millisecond, 4*time.Millisecond
-				o.Timeout, o.Batch, o.Rand = 50*time.Millisecond, 40, rand.Uint64
+				o.Batch, o.Rand = 60, rand.Uint64
 				o.Folded = func(string, int, time.Duration) { folds.Add(1) }
 				o.Summarize = func(ctx context.Context, c, previous string, lines []chat.Line) (string, error) {
 					calls.Add(1)
@@ -187,14 +193,30 @@ func TestNothingIsLostNorFoldedTwice(t *testing.T) {
 			})
 			return func(ctx context.Context) {
 				for ctx.Err() == nil {
-					life, kill := context.WithTimeout(ctx, time.Duration(1+rand.IntN(60))*time.Millisecond)
+					life, end := context.WithCancel(ctx)
+					kill.Store(end)
+					lives.Add(1)
 					for c := range conversations {
 						f.Offer(fmt.Sprint("c", c))
 					}
+					offering := make(chan struct{})
+					go func() { // as commits do
+						defer close(offering)
+						for every := time.NewTicker(5 * time.Millisecond); ; {
+							select {
+							case <-every.C:
+								f.Offer(fmt.Sprint("c", rand.IntN(conversations)))
+							case <-life.Done():
+								every.Stop()
+								return
+							}
+						}
+					}()
 					if err := f.Run(life); err != nil {
 						t.Error(err)
 					}
-					kill()
+					end()
+					<-offering
 				}
 			}
 		}
@@ -243,8 +265,8 @@ func TestNothingIsLostNorFoldedTwice(t *testing.T) {
 		for c := range conversations {
 			r.check(fmt.Sprint("c", c), adders*each)
 		}
-		t.Logf("%d calls lost, %d model calls, %d folds, %d came too late", lost.Load(), calls.Load(), folds.Load(), changed.Load())
-		if lost.Load() == 0 || changed.Load() == 0 || folds.Load() == 0 {
+		t.Logf("%d calls lost, %d lives, %d model calls, %d folds, %d came too late", lost.Load(), lives.Load(), calls.Load(), folds.Load(), changed.Load())
+		if lost.Load() == 0 || lives.Load() < 4 || changed.Load() == 0 || folds.Load() == 0 {
 			t.Error("the test shows nothing")
 		}
 	})

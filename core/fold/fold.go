@@ -102,7 +102,7 @@ func (o *Options) defaults() error {
 		}
 	}
 	if o.Keep >= o.Lines {
-		return fmt.Errorf("Keep is %d; less than Lines, which is %d, is allowed", o.Keep, o.Lines)
+		return fmt.Errorf("%s is %d; less than Lines, which is %d, is allowed", "Keep", o.Keep, o.Lines)
 	}
 	o.MaxBackoff = max(o.MaxBackoff, o.Backoff)
 	if o.Folded == nil {

@@ -221,7 +221,9 @@ func TestOneNodeAsks(t *testing.T) {
 			t.Errorf("%d and %d wait for nothing", f.Waiting(), two.Waiting())
 		}
 		cancel()
-		<-over
+		if err := <-over; err != nil {
+			t.Error(err)
+		}
 	})
 }
 
@@ -289,6 +291,8 @@ func TestStop(t *testing.T) {
 			t.Errorf("%d folded", n)
 		}
 		cancel()
-		<-over
+		if err := <-over; err != nil {
+			t.Error(err)
+		}
 	})
 }

@@ -358,6 +358,36 @@ func TestReadIsOneMoment(t *testing.T) {
 	})
 }
 
+// All keys of a conversation lie in one slot, and every call keeps to it.
+func TestCluster(t *testing.T) {
+	t.Parallel()
+	r, ctx := newRig(t, storetest.Cluster(t)), context.Background()
+	for i := range 5 {
+		tag := fmt.Sprintf("{%s:%d}:h:", r.prefix, i)
+		h := New(r.s.Client, func(c string) string { return tag + c }, slog.New(slog.DiscardHandler))
+		r := &rig{h, t, r.s, r.prefix}
+		r.say("c", 0, 10)
+		if ok, err := r.Claim(ctx, "c", "me", time.Minute); err != nil || !ok {
+			t.Error(ok, err)
+		}
+		if _, err := r.Fold(ctx, "c", r.unfolded("c", 2), 6, "s", "m", now); err != nil {
+			t.Error(err)
+		}
+		if err := r.Release(ctx, "c", "me"); err != nil {
+			t.Error(err)
+		}
+		if n, err := r.Length(ctx, "c"); err != nil || n != 4 {
+			t.Error(n, err)
+		}
+		if f, err := r.ByTime(ctx, "c", epoch, time.Time{}, 0); err != nil || len(f.Lines) != 4 || !f.Folded {
+			t.Errorf("%+v, %v", f, err)
+		}
+		if p, err := r.Read(ctx, "c", Limits{}); err != nil || len(p.Lines) != 4 || p.Summary.Text != "s" {
+			t.Errorf("%+v, %v", p, err)
+		}
+	}
+}
+
 // BenchmarkFold folds 60 lines that it adds first; the script is what others wait
 // for.
 func BenchmarkFold(b *testing.B) {

@@ -66,9 +66,10 @@ func window(lines []placed, total int, l Limits) []placed {
 		func(p *placed) (*string, string) { return &p.line.Text, p.line.Author.Name })
 }
 
-// fit chooses from items, of which it gives a part or, cut, a copy. They are the newest of a list of total; at gives
-// their places in it. The start is a multiple of byCount where the number of
-// items decides, and of bySize where their size does.
+// fit chooses from items, of which it gives a part or, cut, a copy. They are the
+// newest of a list of total; at gives their places in it. The start is a multiple
+// of byCount where the number of items decides, and of bySize where their size
+// does.
 func fit[T any](items []T, at func(int) int, total, byCount, bySize int, l Limits, text func(*T) (*string, string)) []T {
 	from := func(place int) int { return sort.Search(len(items), func(i int) bool { return at(i) >= place }) }
 	start := from(min(alignUp(total-l.Max, byCount), total-l.Min))
