@@ -105,7 +105,7 @@ func newApp(ctx context.Context, cfg config.Config, log *slog.Logger, st *store.
 
 func (a *App) nodeOptions(loops []channel.Loop) channel.Options {
 	c := a.cfg.Channel
-	return channel.Options{
+	opt := channel.Options{
 		Client: a.store.Client, Blocking: a.store.Blocking, Keys: a.keys, NodeID: a.cfg.Node, Loops: loops,
 		Lease: c.Lease, Poll: a.cfg.Teller.Poll, RebalanceEvery: c.RebalanceEvery,
 		HandBackGrace: c.StopGrace, StopGrace: min(c.StopGrace, 3*time.Second), MaxWaiting: c.MaxWaiting,
@@ -125,16 +125,16 @@ func (a *App) nodeOptions(loops []channel.Loop) channel.Options {
 					a.lost(commits)
 				}
 			},
-			Stale:   func() { a.metrics.StaleCommit(1) },
-			Retried: func() { a.metrics.RedisError("retry") },
-			Owned:   a.owned(),
-			History: func(conversation string) {
-				if a.folder != nil {
-					a.folder.Offer(conversation)
-				}
-			},
+			Stale:      func() { a.metrics.StaleCommit(1) },
+			Retried:    func() { a.metrics.RedisError("retry") },
+			Owned:      a.owned(),
+			HistoryCut: func(_ string, lines int64) { a.metrics.HistoryCut(lines) },
 		},
 	}
+	if a.folder != nil {
+		opt.Hooks.History, opt.Hooks.Idle = a.folder.Offer, a.folder.OfferIdle
+	}
+	return opt
 }
 
 // owned counts what this node holds, and each partition that it came to hold. The

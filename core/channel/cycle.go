@@ -170,13 +170,14 @@ func (o *owner) send(ops []*op, renew bool) error {
 	if asString(got[0]) == "no" {
 		return o.takeOut(ops, asList(got[3]), asList(got[4]), repeated)
 	}
-	if len(got) < 7 {
-		return fmt.Errorf("partition %d: the cycle script answered %d parts, want 7: %w", o.p, len(got), errVoid)
+	if len(got) < 8 {
+		return fmt.Errorf("partition %d: the cycle script answered %d parts, want 8: %w", o.p, len(got), errVoid)
 	}
 	o.ops = o.ops[len(ops):]
 	if h := o.n.opt.Hooks.Commit; h != nil && len(ops) > 0 {
 		h(len(ops), time.Since(start))
 	}
+	o.tellCuts(ops, asList(got[7]))
 	ids, stops := asList(got[3]), asList(got[6])
 	for i, op := range ops {
 		a := answer{status: opDone, repeated: repeated, at: time.UnixMilli(asInt(got[2])), sent: sent}
@@ -229,6 +230,30 @@ func (o *owner) allRead(stopped int) {
 		}
 	}
 	clear(o.heard)
+}
+
+// tellCuts logs the lines that histories lost, by the answer of a call with ops.
+func (o *owner) tellCuts(ops []*op, cuts []any) {
+	if len(cuts) == 0 {
+		return
+	}
+	var convs []string // in the order of call
+	for _, op := range ops {
+		if len(op.history) > 0 {
+			convs = append(convs, op.conv)
+		}
+	}
+	for _, c := range cuts {
+		pair := asList(c)
+		if len(pair) != 2 || asInt(pair[0]) < 1 || asInt(pair[0]) > int64(len(convs)) {
+			continue
+		}
+		conv, lines := convs[asInt(pair[0])-1], asInt(pair[1])
+		o.n.log.Error("history_cut", "partition", o.p, "conversation", conv, "lines", lines, "cap", o.n.opt.HistoryCap)
+		if h := o.n.opt.Hooks.HistoryCut; h != nil {
+			h(conv, lines)
+		}
+	}
 }
 
 // takeOut answers the ops that do not hold; the rest of the batch, which was not

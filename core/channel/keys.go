@@ -84,6 +84,11 @@ func (k Keys) History(conversation string) string {
 	return k.of(k.Partition(conversation), "h:"+conversation)
 }
 
+// Summary stands for the lines that were folded out of a conversation's history.
+// Hash. history.SummaryKey spells it too; a conversation's key has no question
+// mark, so no history has this key.
+func (k Keys) Summary(conversation string) string { return k.History(conversation) + "?summary" }
+
 // Blob is a text too long for a stream.
 func (k Keys) Blob(conversation, id string) string {
 	return k.of(k.Partition(conversation), "b:"+id)

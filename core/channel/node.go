@@ -35,7 +35,7 @@ type Options struct {
 	StopGrace      time.Duration // how long a stop of the node waits for running steps (default 3 s)
 	CallTimeout    time.Duration // bound of one script call (default 5 s)
 	MaxWaiting     int           // inputs that may wait undigested in one conversation (default 500)
-	HistoryCap     int           // lines a conversation's history is cut to (default 1000)
+	HistoryCap     int           // unfolded lines beyond which the oldest of a history are lost, which is logged (default 10,000)
 	WaitReplicas   int           // replicas that must have an input or a post marker (default 0)
 
 	Generation func() uint64 // changes when the Redis behind the clients is another process than before
@@ -56,6 +56,13 @@ type Hooks struct {
 	Owned   func(partitions int)
 	Ingest  func(outcome string)      // new, seen, full
 	History func(conversation string) // lines were appended to its history
+
+	// HistoryCut is told of lines that were lost, since nobody folded them in time.
+	HistoryCut func(conversation string, lines int64)
+	// Idle is told, each hour or minute, of a conversation that is to be removed and
+	// whose history is not folded yet. Nil means that nobody folds, and it is removed
+	// as it is.
+	Idle func(conversation string)
 }
 
 // A Node is one process' part in the channels: it accepts inputs for any
@@ -107,7 +114,7 @@ func New(opt Options) (*Node, error) {
 	opt.StopGrace = cmp.Or(opt.StopGrace, 3*time.Second)
 	opt.CallTimeout = cmp.Or(opt.CallTimeout, 5*time.Second)
 	opt.MaxWaiting = cmp.Or(opt.MaxWaiting, 500)
-	opt.HistoryCap = cmp.Or(opt.HistoryCap, 1000)
+	opt.HistoryCap = cmp.Or(opt.HistoryCap, 10000)
 	if opt.Generation == nil {
 		opt.Generation = func() uint64 { return 0 }
 	}

@@ -49,6 +49,7 @@ type Metrics struct {
 	postTime      *prometheus.HistogramVec
 	lookups       *prometheus.CounterVec
 	deadLetters   *prometheus.CounterVec
+	historyCut    prometheus.Counter
 	feedbackFails *prometheus.CounterVec
 }
 
@@ -92,13 +93,14 @@ func New() *Metrics {
 		postTime:      histogram("post_duration_seconds", "Time of one attempt to post.", slow, "platform"),
 		lookups:       counter("post_lookups_total", "Parts looked up on the platform before a repeat, by what was found.", "platform", "outcome"),
 		deadLetters:   counter("dead_letters_total", "Entries given up.", "channel", "group"),
+		historyCut:    prometheus.NewCounter(opts("history_lines_cut_total", "Lines of history that were lost because nothing folded them in time.")),
 		feedbackFails: counter("feedback_errors_total", "Signs of work that could not be shown.", "platform"),
 	}
 	m.registry.MustRegister(
 		m.inputs, m.commits, m.commitSteps, m.commitTime, m.stale, m.lost, m.redisErrors, m.leases, m.takeovers,
 		m.stepsStarted, m.stepsEnded, m.stepTime, m.hopTime, m.modelTime, m.modelErrors, m.modelTokens,
 		m.modelCost, m.modelWait, m.modelRetries, m.modelFallback, m.modelBreaker, m.budgetRefused,
-		m.posts, m.postTime, m.lookups, m.deadLetters, m.feedbackFails,
+		m.posts, m.postTime, m.lookups, m.deadLetters, m.historyCut, m.feedbackFails,
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
@@ -337,5 +339,12 @@ func (m *Metrics) FeedbackError(platform string) {
 func (m *Metrics) DeadLetter(channel, group string) {
 	if m != nil {
 		m.deadLetters.WithLabelValues(channel, group).Inc()
+	}
+}
+
+// HistoryCut counts lines of history that were lost.
+func (m *Metrics) HistoryCut(lines int64) {
+	if m != nil && lines > 0 {
+		m.historyCut.Add(float64(lines))
 	}
 }

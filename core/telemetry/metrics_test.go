@@ -31,6 +31,7 @@ func use(m *Metrics) {
 	m.ModelFallback("thinker")
 	m.Breaker("http://x/v1", "m", true)
 	m.BudgetRefused("user")
+	m.HistoryCut(4)
 	m.Post("console", Posted, time.Millisecond)
 	m.Lookup("console", NotFound)
 	m.FeedbackError("console")
@@ -75,6 +76,7 @@ func TestEveryVerbIsCounted(t *testing.T) {
 		`mimikit_model_fallbacks_total{agent="thinker"} 1`,
 		`mimikit_model_breaker_open{endpoint="http://x/v1",model="m"} 1`,
 		`mimikit_budget_refusals_total{subject="user"} 1`,
+		`mimikit_history_lines_cut_total 4`,
 		`mimikit_posts_total{outcome="posted",platform="console"} 1`,
 		`mimikit_post_duration_seconds_count{platform="console"} 1`,
 		`mimikit_post_lookups_total{outcome="not_found",platform="console"} 1`,
@@ -102,8 +104,8 @@ func TestNilDoesNothing(t *testing.T) {
 	if got := scrape(t, m); !strings.HasPrefix(got, "#") {
 		t.Errorf("/metrics of nothing: %q", got)
 	}
-	if n := reflect.TypeOf(m).NumMethod(); n != 22 {
-		t.Errorf("Metrics has %d exported methods, this test knows 22: add the new one to use", n)
+	if n := reflect.TypeOf(m).NumMethod(); n != 23 {
+		t.Errorf("Metrics has %d exported methods, this test knows 23: add the new one to use", n)
 	}
 }
 

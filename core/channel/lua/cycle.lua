@@ -25,10 +25,11 @@
 -- call of the same owner was served already,
 -- {"no", commit number, now ms, {unsettled ids …} for each stream, stop numbers} when an op
 -- does not hold: nothing was changed; else
--- {"ok", commit number, now ms, {ids published …}, {streams read}, more, stop numbers}
+-- {"ok", commit number, now ms, {ids published …}, {streams read}, more, stop numbers, {cuts}}
 --   streams read: {stream, {{id, {field, value …}} …}}, each counted as started once;
 --   entries published by this very
 --   call are delivered (pending) but not repeated. more is 1 when a read was full.
+--   cuts: {number of the history list in this call, lines cut off because nobody folded them}
 local A, K, call = ARGV, KEYS, redis.call
 local lease = call('HMGET', K[1], 'token', 'seq')
 if lease[1] ~= A[1] then return {'stale'} end
@@ -120,8 +121,14 @@ for i = 1, n do
   pushed[i] = {key, m, got}
   at = at + 2 + m
 end
-for _, p in ipairs(pushed) do
-  if p[3] > cap + 100 then call('LTRIM', p[1], -cap, -1) end
+local cuts = {}
+for i, p in ipairs(pushed) do
+  -- A list may be there twice, so what is over is asked for.
+  local over = p[3] > cap + 100 and call('LLEN', p[1]) - cap or 0
+  if over > 0 then
+    call('LTRIM', p[1], over, -1)
+    cuts[#cuts + 1] = {i, over}
+  end
 end
 
 local out, more, begun = {}, 0, {}
@@ -223,4 +230,4 @@ for s = 1, S do
   end
 end
 if #begun > 0 then call('HSET', K[6 + S], unpack(begun)) end
-return {'ok', commits, now, published, out, more, stops}
+return {'ok', commits, now, published, out, more, stops, cuts}
