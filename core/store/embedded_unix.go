@@ -58,7 +58,7 @@ func openEmbedded(ctx context.Context, opts Options) (*embedded, error) {
 	if err := e.prepareDir(); err != nil {
 		return e, err
 	}
-	if err := e.becomeNode(); err != nil {
+	if err := e.becomeNode(ctx); err != nil {
 		return e, err
 	}
 	if err := e.placeSocket(); err != nil {
@@ -115,12 +115,20 @@ func ours(dir string) error {
 	return nil
 }
 
-func (e *embedded) becomeNode() error {
-	lock, err := tryLock(e.path("node.lock"))
-	if err != nil {
+// forked is how long a lock may be held by nobody who wants it: a process that
+// has forked shares its files with the child until that has started its program.
+const forked = 500 * time.Millisecond
+
+func (e *embedded) becomeNode(ctx context.Context) error {
+	bound, cancel := context.WithTimeout(ctx, forked)
+	defer cancel()
+	lock, err := awaitLock(bound, e.path("node.lock"))
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return fmt.Errorf("open data directory %s: %w", e.dir, context.Cause(ctx))
+	case err != nil && bound.Err() == nil:
 		return fmt.Errorf("data directory %s cannot be written to: %w", e.dir, err)
-	}
-	if lock == nil {
+	case err != nil:
 		return fmt.Errorf("%w: %s, process %d; stop that one, or give this one a directory of its own",
 			ErrNodeRunning, e.dir, readPID(e.path("node.lock")))
 	}
