@@ -49,10 +49,14 @@ func TestPrices(t *testing.T) {
 		{"claude", "claude", llm.Usage{Prompt: 10}, 0, false},
 		{"auto", "gpt-5", llm.Usage{Prompt: 1_000_000}, 1_250_000, true},
 		{"", "", llm.Usage{Prompt: 10}, 0, false},
+		{"", "gpt-5", llm.Usage{Prompt: 1000}, 1250, true},
 	} {
 		if got, ok := p.Cost(c.asked, c.answered, c.u); got != c.want || ok != c.ok {
 			t.Errorf("%s answered as %s, %+v: %d, %v; want %d, %v", c.asked, c.answered, c.u, got, ok, c.want, c.ok)
 		}
+	}
+	if got, ok := prices(t, llm.Price{Model: "*", Prompt: 3}).Cost("", "", llm.Usage{Prompt: 10}); got != 30 || !ok {
+		t.Errorf("a price for everything gives %d, %v", got, ok)
 	}
 	for _, bad := range [][]llm.Price{
 		{{Model: ""}}, {{Model: "a"}, {Model: "a"}}, {{Model: "a", Prompt: -1}}, {{Model: "a", Completion: math.NaN()}}, {{Model: "a", Cached: math.Inf(1)}}, {{Model: "a", Prompt: 1e6}},

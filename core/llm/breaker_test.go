@@ -83,7 +83,7 @@ func TestBreaker(t *testing.T) {
 				t.Errorf("%q is not in %v", want, err)
 			}
 		}
-		if x.call("other"); x.calls != 7 {
+		if _ = x.call("other"); x.calls != 7 {
 			t.Error("another model of the endpoint is stopped too")
 		}
 		// Each failed probe doubles the time, up to the longest.
@@ -92,7 +92,7 @@ func TestBreaker(t *testing.T) {
 			if err := x.call("m"); !errors.Is(err, llm.ErrOpen) {
 				t.Fatalf("a probe before its time: %v", err)
 			}
-			time.Sleep(1)
+			time.Sleep(time.Nanosecond)
 			if err := x.call("m"); errors.Is(err, llm.ErrOpen) {
 				t.Fatalf("no probe after %v: %v", open*time.Second, err)
 			}
@@ -169,7 +169,7 @@ func TestBreakerProbes(t *testing.T) {
 		if _, err := m.Complete(t.Context(), ask("")); !errors.Is(err, llm.ErrOpen) {
 			t.Errorf("before the time that was asked for: %v", err)
 		}
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		for _, end := range []string{"cancelled", "released"} {
 			ctx, cancel := context.WithCancel(t.Context())
 			probe := make(chan error, 1)

@@ -12,7 +12,9 @@ import (
 type Link struct {
 	Name  string // the endpoint's label, for errors, logs and its breaker
 	Model Model
-	Ask   string // the model's name; empty asks for what the request names
+	// Ask is the model's name; empty asks for what the request names. Where
+	// neither names one, an estimate of the cost knows only prices for all.
+	Ask string
 }
 
 // String names the link as errors do.

@@ -111,10 +111,9 @@ func TestSchema(t *testing.T) {
 					if call.Responses != nil {
 						f = call.Responses.Text.Format
 					}
-					switch {
-					case f == nil:
+					if f == nil {
 						formats = append(formats, "-")
-					default:
+					} else {
 						formats = append(formats, f.Type)
 					}
 					told := strings.Contains(string(call.Body), "named verdict")
@@ -125,8 +124,12 @@ func TestSchema(t *testing.T) {
 				if got := strings.Join(formats, " "); got != c.want {
 					t.Errorf("formats %s, want %s", got, c.want)
 				}
-				if len(req.Messages) != 2 {
+				if len(req.Messages) != 2 || req.Messages[1].Content != "is it?" {
 					t.Error("the caller's messages were changed")
+				}
+				req.Messages = append(req.Messages, llm.Message{Role: llm.Assistant, Content: "hm"})
+				if _, err := m.Complete(t.Context(), req); err != nil {
+					t.Errorf("after an assistant's message: %v", err)
 				}
 			})
 		})

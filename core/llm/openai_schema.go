@@ -21,10 +21,17 @@ const (
 var schemaWords string
 
 // told is the prompt with the schema in words at its end: its beginning stays
-// as it was, so that the endpoint's prompt cache still hits.
+// as it was, so that the endpoint's prompt cache still hits. The words are put
+// into the user's last message where that is the end, since many models' templates
+// fail on a system message there, or on two messages of one role.
 func told(messages []Message, s *Schema) []Message {
 	words := strings.NewReplacer("{name}", s.Name, "{schema}", string(s.Schema)).Replace(strings.TrimSpace(schemaWords))
-	return append(slices.Clip(messages), Message{Role: System, Content: words})
+	out := slices.Clone(messages)
+	if last := &out[len(out)-1]; last.Role == User {
+		last.Content += "\n\n" + words
+		return out
+	}
+	return append(out, Message{Role: User, Content: words})
 }
 
 // unfenced takes off the fence that models put around JSON although they are

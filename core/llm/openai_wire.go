@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"net/http"
 	"strings"
 	"time"
@@ -107,13 +106,17 @@ func (t *tap) rewrite(r *http.Request) error {
 		return fmt.Errorf("read the request's own body: %w", err)
 	}
 	if len(t.patch) > 0 {
-		var fields map[string]any
-		d := json.NewDecoder(bytes.NewReader(body))
-		d.UseNumber() // schemas may hold numbers that no float can
-		if err := d.Decode(&fields); err != nil {
+		// Only the outermost fields are taken apart: models write JSON in the
+		// order of their schema, and that must stay as it is.
+		var fields map[string]json.RawMessage
+		if err := json.Unmarshal(body, &fields); err != nil {
 			return fmt.Errorf("rewrite the request: %w", err)
 		}
-		maps.Copy(fields, t.patch)
+		for name, value := range t.patch {
+			if fields[name], err = json.Marshal(value); err != nil {
+				return fmt.Errorf("rewrite field %s of the request: %w", name, err)
+			}
+		}
 		if body, err = json.Marshal(fields); err != nil {
 			return fmt.Errorf("rewrite the request: %w", err)
 		}

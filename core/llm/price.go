@@ -81,9 +81,7 @@ func (p Prices) Cost(asked, answered string, u Usage) (micros int64, ok bool) {
 func (r priceRow) fits(name string) int {
 	const exact = 1 << 20
 	switch {
-	case name == "":
-		return -1
-	case name == r.pattern:
+	case name == r.pattern && name != "":
 		return exact
 	case !wild(r.pattern, name):
 		return -1

@@ -140,7 +140,7 @@ func TestRetryTime(t *testing.T) {
 		if !errors.Is(err, context.Canceled) || !errors.Is(err, gone) || !strings.Contains(err.Error(), "scripted rate_limited") || time.Since(start) != time.Second {
 			t.Errorf("err = %v after %v", err, time.Since(start))
 		}
-		kindOf(t, err)
+		_ = kindOf(t, err)
 		// Nor is anything tried again for a caller that is gone.
 		inner = llmtest.NewScripted(llmtest.Say("never"))
 		if _, err = llm.Retry(inner, llm.RetryOptions{}).Complete(ctx2, ask("hi")); err == nil || len(inner.Requests()) != 1 {

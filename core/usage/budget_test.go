@@ -166,6 +166,39 @@ func TestHoldsEnd(t *testing.T) {
 	})
 }
 
+// What costs nothing is set aside and given back like anything else.
+func TestFreeCalls(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, s *store.Store) {
+		t.Parallel()
+		l := ledger(t, s, func(o *usage.Options) {
+			o.Budgets.User = usage.Limit{Tokens: 1000, Money: 1000}
+			o.HoldFor = 20 * time.Millisecond
+			o.OnOutage = func(op string, err error) { t.Errorf("%s: %v", op, err) }
+		})
+		free := charge()
+		free.Cost = 0
+		if _, err := l.Reserve(t.Context(), free); err != nil { // ends by itself
+			t.Fatal(err)
+		}
+		storetest.Eventually(t, "the hold ends", func() error {
+			spend(t, l, free)
+			b, err := l.Budgets(t.Context(), llm.Subject{Kind: llm.UserSubject, ID: "ann"})
+			if err == nil && b[0].Reserved != 0 {
+				err = errors.New("still reserved")
+			}
+			return err
+		})
+		nothing := charge()
+		nothing.Usage, nothing.Cost = llm.Usage{}, 0
+		spend(t, l, nothing)
+		b, err := l.Budgets(t.Context(), llm.Subject{Kind: llm.UserSubject, ID: "ann"})
+		if err != nil || len(b) != 2 || b[0].Reserved != 0 || b[1].Reserved != 0 || b[1].Spent != 0 {
+			t.Errorf("budgets = %+v, %v", b, err)
+		}
+	})
+}
+
 // A warning comes once for each subject and day, with the call that crossed the
 // line.
 func TestWarnsOnce(t *testing.T) {

@@ -114,6 +114,32 @@ func TestLostReply(t *testing.T) {
 	}
 }
 
+// A booking that Redis will never take is said to be lost, and holds up nothing.
+func TestRefusedBooking(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, s *store.Store) {
+		t.Parallel()
+		prefix := storetest.Prefix(t)
+		l := ledger(t, s, func(o *usage.Options) { o.Prefix = prefix })
+		if err := s.Client.Set(t.Context(), prefix+":usage:{2026-11-21/user/ann}", "no hash", time.Minute).Err(); err != nil {
+			t.Fatal(err)
+		}
+		h, err := l.Reserve(t.Context(), charge())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err = h.Settle(t.Context(), charge()); err == nil || !strings.Contains(err.Error(), "user ann") {
+			t.Errorf("err = %v, want one that names the account", err)
+		}
+		if n := l.Backlog(); n != 0 {
+			t.Errorf("%d bookings wait for what will never be: %v", n, l.Flush(t.Context()))
+		}
+		if got := today(t, l, llm.PlaceSubject, "lobby"); got.Calls != 1 {
+			t.Errorf("the other accounts: %+v", got)
+		}
+	})
+}
+
 // Run books what waits, and once more when it is stopped.
 func TestRun(t *testing.T) {
 	t.Parallel()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -31,14 +32,14 @@ func (h *hold) Settle(ctx context.Context, c llm.Charge) ([]llm.BudgetWarning, e
 	for _, a := range append(budgeted(c), others(c)...) {
 		all = append(all, booking{a, l.settling(a, h, fields, a.end(c.Time).Unix())})
 	}
-	warnings, left, err := l.book(ctx, all)
-	if err != nil {
-		l.outage("settle", err)
-		if lost := l.postpone(left); lost > 0 {
-			return warnings, fmt.Errorf("%d bookings of model calls: %w: %w", lost, ErrBacklog, err)
+	b := l.book(ctx, all)
+	if b.away != nil {
+		l.outage("settle", b.away)
+		if lost := l.postpone(b.left); lost > 0 {
+			return b.warnings, fmt.Errorf("%d bookings of model calls: %w: %w", lost, ErrBacklog, b.away)
 		}
 	}
-	return warnings, nil
+	return b.warnings, b.refused
 }
 
 // amounts are the fields of a charge's totals, those that are not 0.
@@ -93,24 +94,36 @@ func (l *Ledger) share(limit int64) int64 {
 	return max(int64(math.Ceil(float64(limit)*l.o.Budgets.Warn)), 1)
 }
 
-// book sends bookings and gives what came of them: warnings, and those that
-// Redis did not take, with the reason.
-func (l *Ledger) book(ctx context.Context, all []booking) (warnings []llm.BudgetWarning, left []booking, err error) {
+// A booked is what came of bookings.
+type booked struct {
+	warnings []llm.BudgetWarning
+	left     []booking // not taken, because Redis was
+	away     error     // that is, for this reason
+	refused  error     // bookings that Redis will never take; they are lost
+}
+
+// book sends bookings. One that Redis refuses for what it is would be refused
+// for ever; to keep it would hold up all others.
+func (l *Ledger) book(ctx context.Context, all []booking) booked {
 	calls := make([]call, len(all))
 	for i, b := range all {
 		calls[i] = b.call
 	}
+	var out booked
 	var ranks []rank
 	for i, r := range l.run(ctx, calls) {
 		a := all[i].account
-		if r.err != nil {
-			left = append(left, all[i])
-			err = r.err // one is as good as another: it is Redis that is away
+		switch {
+		case hopeless(r.err):
+			out.refused = errors.Join(out.refused, fmt.Errorf("book a call for %s on %s: %w", a.s, a.day, r.err))
+			continue
+		case r.err != nil:
+			out.left, out.away = append(out.left, all[i]), r.err // one reason is as good as another
 			continue
 		}
 		if unit := r.text(1); unit != "" {
 			w := llm.BudgetWarning{Budget: l.budget(a, llm.Unit(unit), r, 2)}
-			warnings = append(warnings, w)
+			out.warnings = append(out.warnings, w)
 			if l.o.OnWarn != nil {
 				l.o.OnWarn(w)
 			}
@@ -120,7 +133,18 @@ func (l *Ledger) book(ctx context.Context, all []booking) (warnings []llm.Budget
 		}
 	}
 	l.order(ctx, ranks)
-	return warnings, left, err
+	return out
+}
+
+// hopeless reports whether a script failed by itself: on a value or a key that
+// is not what it takes. All else, even a server without memory, may pass.
+func hopeless(err error) bool {
+	var said redis.Error
+	if !errors.As(err, &said) {
+		return false
+	}
+	text := said.Error()
+	return (strings.HasPrefix(text, "ERR ") || strings.HasPrefix(text, "WRONGTYPE ")) && strings.Contains(text, "script")
 }
 
 // A rank is where an account stands on its day.
@@ -188,13 +212,16 @@ func (l *Ledger) Flush(ctx context.Context) error {
 		if n == 0 {
 			return nil
 		}
-		_, left, err := l.book(ctx, batch)
-		if err != nil {
+		b := l.book(ctx, batch)
+		if b.refused != nil {
+			l.o.Logger.Error("usage_booking_lost", "error", b.refused)
+		}
+		if b.away != nil {
 			l.mu.Lock()
-			l.backlog = append(left, l.backlog...)
+			l.backlog = append(b.left, l.backlog...)
 			waiting := len(l.backlog)
 			l.mu.Unlock()
-			return fmt.Errorf("book %d model calls that wait for Redis: %w", waiting, err)
+			return fmt.Errorf("book %d accounts that wait for Redis: %w", waiting, b.away)
 		}
 	}
 }

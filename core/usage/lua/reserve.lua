@@ -10,12 +10,16 @@
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 
+local function take(field, amount) -- "-0" is no integer to Redis
+  if amount ~= '0' then redis.call('HINCRBY', KEYS[1], field, '-' .. amount) end
+end
+
 -- A node that died never settles; its reservations end by themselves.
 local over = redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', now, 'LIMIT', 0, 1000)
 for _, member in ipairs(over) do
   local tokens, money = string.match(member, '|(%d+)|(%d+)$')
-  redis.call('HINCRBY', KEYS[1], 'rt', '-' .. tokens)
-  redis.call('HINCRBY', KEYS[1], 'rm', '-' .. money)
+  take('rt', tokens)
+  take('rm', money)
   redis.call('ZREM', KEYS[2], member)
 end
 

@@ -9,9 +9,13 @@
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 
+local function take(field, amount) -- "-0" is no integer to Redis
+  if amount ~= '0' then redis.call('HINCRBY', KEYS[1], field, '-' .. amount) end
+end
+
 if ARGV[2] ~= '' and redis.call('ZREM', KEYS[2], ARGV[2]) == 1 then
-  redis.call('HINCRBY', KEYS[1], 'rt', '-' .. ARGV[3])
-  redis.call('HINCRBY', KEYS[1], 'rm', '-' .. ARGV[4])
+  take('rt', ARGV[3])
+  take('rm', ARGV[4])
 end
 
 local function get(field) return redis.call('HGET', KEYS[1], field) or '0' end
