@@ -1,0 +1,57 @@
+package task
+
+import (
+	"strconv"
+
+	"mimikit/core/channel"
+)
+
+// fixed are the keys that every script of a partition is given, in the order of
+// types in lua/rows.lua.
+func fixed(k channel.Keys, p int) []string {
+	return []string{
+		k.In(p, "t:rows"), k.In(p, "t:state"), k.In(p, "t:index"),
+		k.In(p, "t:queue"), k.In(p, "t:order"), k.In(p, "t:ready"), k.In(p, "t:heads"), k.In(p, "t:parked"), k.In(p, "t:deferred"),
+		k.In(p, "t:runs"), k.In(p, "t:beats"), k.In(p, "t:load"),
+		k.In(p, "t:dedupe"), k.In(p, "t:ended"), k.In(p, "t:cascade"),
+		k.Stream(p, channel.WorkerResult), k.Stream(p, channel.SupervisorEvent), k.In(p, string(channel.Feedback)),
+		k.Stops(p),
+	}
+}
+
+// fenced are the keys of a script of our own: the commit number, the fixed keys,
+// and more.
+func fenced(k channel.Keys, p int, more ...string) []string {
+	return append(append([]string{k.Commits(p)}, fixed(k, p)...), more...)
+}
+
+func rowsKey(k channel.Keys, p int) string  { return k.In(p, "t:rows") }
+func stateKey(k channel.Keys, p int) string { return k.In(p, "t:state") }
+func indexKey(k channel.Keys, p int) string { return k.In(p, "t:index") }
+func endedKey(k channel.Keys, p int) string { return k.In(p, "t:ended") }
+
+// claimsKey remembers the last claim of each pool. Hash: claimer → "seq ms token".
+func claimsKey(k channel.Keys, p int) string { return k.In(p, "t:claims") }
+
+// sweeperKey says who sweeps the partition. Hash: who, until (ms).
+func sweeperKey(k channel.Keys, p int) string { return k.In(p, "t:sweeper") }
+
+// keyOf names a key of one task.
+type keyOf func(k channel.Keys, p int, id string) string
+
+// The texts of a task that are too long for its row, or that change often. String;
+// the progress is a list.
+func promptKey(k channel.Keys, p int, id string) string     { return k.In(p, "t:prompt:"+id) }
+func outputKey(k channel.Keys, p int, id string) string     { return k.In(p, "t:output:"+id) }
+func checkpointKey(k channel.Keys, p int, id string) string { return k.In(p, "t:checkpoint:"+id) }
+func progressKey(k channel.Keys, p int, id string) string   { return k.In(p, "t:progress:"+id) }
+
+// signals is the pub/sub channel on which scripts say what is worth a look:
+// "wake partition", "sweep partition", "cancel id". What is lost there is found
+// by looking now and then.
+func signals(k channel.Keys) string { return k.Prefix + ":t:signals" }
+
+// opening are the first arguments of an op of lua/extension.lua.
+func opening(k channel.Keys, p int, op string) []string {
+	return []string{op, signals(k), strconv.Itoa(p)}
+}

@@ -1,0 +1,59 @@
+package task
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// listen hears what the scripts signal. Nothing depends on it but time: what is
+// not heard is found by looking.
+func (p *Pool) listen(ctx context.Context) {
+	sub := p.q.o.Client.Subscribe(ctx, signals(p.q.Keys))
+	defer func() { _ = sub.Close() }()
+	heard := sub.ChannelWithSubscriptions(redis.WithChannelHealthCheckInterval(time.Minute), redis.WithChannelSize(1000))
+	for {
+		select {
+		case m := <-heard:
+			switch m := m.(type) {
+			case *redis.Message:
+				p.hear(m.Payload)
+			case *redis.Subscription:
+				// What was signalled before was not heard.
+				p.board.hearAll()
+				nudge(p.poke)
+			case nil:
+				return // closed
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (p *Pool) hear(signal string) {
+	what, about, _ := strings.Cut(signal, " ")
+	if what == "cancel" {
+		p.each(func(r *Run) {
+			if r.Task.ID == about {
+				r.cancel(ErrCanceled)
+			}
+		})
+		return
+	}
+	part, err := strconv.Atoi(about)
+	if err != nil || part < 0 || part >= p.q.Keys.Partitions {
+		return
+	}
+	switch what {
+	case "wake":
+		p.board.hear(part)
+		nudge(p.poke)
+	case "sweep":
+		p.board.want(part)
+		nudge(p.urge)
+	}
+}

@@ -1,0 +1,307 @@
+package task
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"mimikit/core/channel"
+	"mimikit/core/chat"
+)
+
+// ErrUnknown says that there is no such task, or no longer.
+var ErrUnknown = errors.New("there is no such task")
+
+// Options of a Queue. Issuer.Keys and Client are needed; the zero value of a
+// duration or a bound means its default.
+type Options struct {
+	Issuer
+	Client redis.UniversalClient // must not repeat commands by itself
+
+	MaxPerConversation int           // tasks of one conversation that run at once, on all nodes; 0 means no bound. To be the same on all nodes
+	MaxLapses          int           // so many lapses end a task (default 3)
+	Lease              time.Duration // how long a silent run keeps its task (default 15 s). To be the same on all nodes
+	Retention          time.Duration // how long a task is kept after its end (default 30 days)
+	CallTimeout        time.Duration // bound of one call to Redis (default 5 s)
+
+	// Sent and Saw tell who looks after the partition's commit number what was
+	// answered to a call: Sent is asked before it is sent, Saw is given that and
+	// the number in the answer, and reports whether Redis has lost writes.
+	Sent func(partition int) int64
+	Saw  func(ctx context.Context, partition int, sent, got int64) (lost bool)
+
+	// Triggers cancels the triggers that have a canceled task for their parent. It
+	// is called again after an error or a crash. nil cancels none.
+	Triggers func(ctx context.Context, parent, conversation string, by chat.Author, reason string) error
+
+	Logger *slog.Logger // default: discards
+}
+
+// A Queue is where tasks wait, run and are remembered. It holds no state of its
+// own and is safe for concurrent use.
+type Queue struct {
+	Issuer
+	o   Options
+	log *slog.Logger
+}
+
+// New checks the options. It does not connect.
+func New(o Options) (*Queue, error) {
+	if o.Client == nil {
+		return nil, errors.New("new task queue: Client must be set")
+	}
+	if o.Keys.Prefix == "" || o.Keys.Partitions < 1 || o.Keys.Partitions > 1024 {
+		return nil, fmt.Errorf("new task queue: prefix %q with %d partitions; want a prefix, and 1 to 1024", o.Keys.Prefix, o.Keys.Partitions)
+	}
+	if o.MaxPerConversation < 0 || o.MaxLapses < 0 || o.Lease < 0 || o.Retention < 0 || o.CallTimeout < 0 {
+		return nil, errors.New("new task queue: a bound or a duration is negative")
+	}
+	for name, p := range o.Profiles {
+		if !plain(name) || p.Timeout < 0 || p.Timeout > maxTimeout || p.Retry.MaxAttempts < 0 || p.Retry.Backoff < 0 || p.Retry.Backoff > maxBackoff {
+			return nil, fmt.Errorf("new task queue: profile %q %+v: want a name of a-z, 0-9, _ and -, a timeout up to %s, a backoff up to %s", name, p, maxTimeout, maxBackoff)
+		}
+	}
+	o.MaxLapses = cmp.Or(o.MaxLapses, 3)
+	o.Lease = cmp.Or(o.Lease, 15*time.Second)
+	o.Retention = cmp.Or(o.Retention, 30*24*time.Hour)
+	o.CallTimeout = cmp.Or(o.CallTimeout, 5*time.Second)
+	if o.Sent == nil {
+		o.Sent = func(int) int64 { return 0 }
+	}
+	if o.Saw == nil {
+		o.Saw = func(context.Context, int, int64, int64) bool { return false }
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &Queue{Issuer: o.Issuer, o: o, log: o.Logger}, nil
+}
+
+// Enqueue creates a task by itself, as [Issuer.Create] does in a commit, and says
+// which task stands for the draft: a new one, or the one that there is. It calls
+// Redis until that has answered or ctx is over.
+func (q *Queue) Enqueue(ctx context.Context, d Draft) (id string, created bool, err error) {
+	t, call, err := q.Create(d)
+	if err != nil {
+		return "", false, err
+	}
+	got, err := q.perform(ctx, call, t.ID)
+	if err != nil {
+		return "", false, fmt.Errorf("create task %s: %w", t.ID, err)
+	}
+	return got[1], got[0] == "created", nil
+}
+
+// A Cancellation says what a cancel did.
+type Cancellation struct {
+	Status  Status // of the task afterwards
+	Did     Did
+	Partial bool // what it started could not all be canceled yet; a sweeper does the rest
+}
+
+// Did is what a cancel did to the task that it named.
+type Did string
+
+// What a cancel can do.
+const (
+	DidEnd   Did = "canceled" // it has ended
+	DidFlag  Did = "flagged"  // it runs, and its worker was told to end it
+	DidAgain Did = "again"    // it runs, and somebody had canceled it before
+	DidOver  Did = "ended"    // it was over; what it started is canceled
+)
+
+// Cancel cancels a task and all that it started, as [Issuer.Cancel] does in a
+// commit, whatever conversation it belongs to. It fails with ErrUnknown when there
+// is no such task.
+func (q *Queue) Cancel(ctx context.Context, id string, by chat.Author, reason string) (Cancellation, error) {
+	p, err := q.partition(id)
+	if err != nil {
+		return Cancellation{}, fmt.Errorf("cancel: %w", err)
+	}
+	call, err := q.cancel(p, id, "", by, reason)
+	if err != nil {
+		return Cancellation{}, err
+	}
+	got, err := q.perform(ctx, call, id)
+	if err == nil && got[0] == "unknown" {
+		err = ErrUnknown
+	}
+	if err != nil {
+		return Cancellation{}, fmt.Errorf("cancel task %s: %w", id, err)
+	}
+	c := Cancellation{Did: Did(got[0])}
+	if len(got) > 2 {
+		c.Status = Status(got[2])
+	}
+	if err := q.Cascade(ctx, p); err != nil {
+		c.Partial = true
+		q.log.Warn("cancel_cascade_unfinished", "task_id", id, "error", err)
+	}
+	return c, nil
+}
+
+// ErrClosed says that a question was answered before, or that its task does not
+// wait for it any more.
+var ErrClosed = errors.New("the question is not open any more")
+
+// AnswerNow is [Issuer.Answer] without a commit around it. It fails with
+// ErrUnknown or ErrClosed.
+func (q *Queue) AnswerNow(ctx context.Context, c chat.Conversation, id, question, text string, by chat.Author) error {
+	call, err := q.Answer(c, id, question, text, by)
+	if err != nil {
+		return err
+	}
+	got, err := q.perform(ctx, call, id)
+	switch {
+	case err != nil:
+	case got[0] == "unknown":
+		err = ErrUnknown
+	case got[0] != "answered":
+		err = ErrClosed
+	default:
+		return nil
+	}
+	return fmt.Errorf("answer question %s of task %s: %w", question, id, err)
+}
+
+// Archived notes where the archive of a task that is over lies, for those whose
+// worker could not say so: it was canceled before it ran, or killed.
+func (q *Queue) Archived(ctx context.Context, id, path string) error {
+	p, err := q.partition(id)
+	if err != nil {
+		return fmt.Errorf("note the archive: %w", err)
+	}
+	got, err := q.perform(ctx, q.op(p, "archived", id, path), id)
+	switch {
+	case err != nil:
+	case got[0] == "unknown":
+		err = ErrUnknown
+	case got[0] != "archived":
+		err = errors.New("it is not over")
+	default:
+		return nil
+	}
+	return fmt.Errorf("note the archive of task %s: %w", id, err)
+}
+
+// Cascade goes on with the cancels of a partition that concern more than their
+// task, until there is nothing left of them.
+func (q *Queue) Cascade(ctx context.Context, p int) error {
+	var done []string
+	for {
+		args := []any{signals(q.Keys), p, 50}
+		for _, id := range done {
+			args = append(args, id)
+		}
+		got, err := q.sure(ctx, p, cascadeScript, fenced(q.Keys, p), args...)
+		if err != nil {
+			return fmt.Errorf("cancel what canceled tasks of partition %d started: %w", p, err)
+		}
+		if len(got) < 3 {
+			return fmt.Errorf("cancel what canceled tasks of partition %d started: the script answered %d parts, want 3", p, len(got))
+		}
+		done = done[:0]
+		for _, v := range asList(got[2]) {
+			id := asString(v)
+			if err := q.cancelTriggers(ctx, id); err != nil {
+				return fmt.Errorf("cancel the triggers of task %s: %w", id, err)
+			}
+			done = append(done, id)
+		}
+		if len(done) == 0 && asString(got[1]) != "1" {
+			return nil
+		}
+	}
+}
+
+func (q *Queue) cancelTriggers(ctx context.Context, id string) error {
+	if q.o.Triggers == nil {
+		return nil
+	}
+	t, err := q.Get(ctx, id)
+	if errors.Is(err, ErrUnknown) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return q.o.Triggers(ctx, id, t.Conversation.Key(), t.CanceledBy, t.CancelReason)
+}
+
+// partition says where a task lives.
+func (q *Queue) partition(id string) (int, error) {
+	_, p, err := ParseID(id)
+	if err == nil && p >= q.Keys.Partitions {
+		err = fmt.Errorf("task %s: %w", id, ErrUnknown)
+	}
+	return p, err
+}
+
+// perform does a call of the extension by itself.
+func (q *Queue) perform(ctx context.Context, c channel.Call, id string) ([]string, error) {
+	_, p, _ := ParseID(id) // whoever made the call has parsed it
+	args := make([]any, len(c.Args))
+	for i, a := range c.Args {
+		args[i] = a
+	}
+	got, err := q.sure(ctx, p, callScript, append([]string{q.Keys.Commits(p)}, c.Keys...), args...)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]string, 0, len(got))
+	for _, v := range got[1:] {
+		out = append(out, asString(v))
+	}
+	if len(out) < 2 {
+		return nil, fmt.Errorf("the script answered %d parts, want 3", len(got))
+	}
+	return out, nil
+}
+
+// sure calls a script until Redis has answered: what it did the first time, a
+// repeat finds done. It ends with ctx, and where Redis refuses the call itself.
+func (q *Queue) sure(ctx context.Context, p int, s *redis.Script, keys []string, args ...any) ([]any, error) {
+	for try := 0; ; try++ {
+		got, err := q.send(ctx, p, q.o.CallTimeout, s, keys, args...)
+		if err == nil {
+			return got, nil
+		}
+		var refused redis.Error
+		if errors.As(err, &refused) && !passing(err) {
+			return nil, err
+		}
+		wait := min(20*time.Millisecond<<min(try, 6), time.Second)
+		t := time.NewTimer(wait/2 + rand.N(wait/2))
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			t.Stop()
+			return nil, fmt.Errorf("%w; the last try: %w", context.Cause(ctx), err)
+		}
+	}
+}
+
+// send calls a script once. Its first answer is the commit number, 0 when nothing
+// was written.
+func (q *Queue) send(ctx context.Context, p int, timeout time.Duration, s *redis.Script, keys []string, args ...any) ([]any, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	sent := q.o.Sent(p)
+	got, err := s.Run(ctx, q.o.Client, keys, args...).Slice()
+	if err != nil {
+		return nil, err
+	}
+	if len(got) == 0 {
+		return nil, errors.New("the script answered nothing")
+	}
+	if commits := asInt(got[0]); commits > 0 && q.o.Saw(ctx, p, sent, commits) {
+		q.log.Error("task_queue_saw_lost_writes", "partition", p)
+	}
+	return got, nil
+}

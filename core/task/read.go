@@ -1,0 +1,204 @@
+package task
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"mimikit/core/chat"
+)
+
+// Get reads a task. It fails with ErrUnknown when there is none of that id.
+func (q *Queue) Get(ctx context.Context, id string) (Task, error) {
+	if _, err := q.partition(id); err != nil {
+		return Task{}, err
+	}
+	got, err := q.get(ctx, []string{id})
+	if err != nil {
+		return Task{}, err
+	}
+	if len(got) == 0 {
+		return Task{}, fmt.Errorf("task %s: %w", id, ErrUnknown)
+	}
+	return got[0], nil
+}
+
+// get reads tasks in the order of their ids, without those that are gone. What
+// cannot be read is left out and logged; of a single one it is an error.
+func (q *Queue) get(ctx context.Context, ids []string) ([]Task, error) {
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	pipe := q.o.Client.Pipeline()
+	rows, states := make([]*redis.StringCmd, len(ids)), make([]*redis.StringCmd, len(ids))
+	for i, id := range ids {
+		_, p, err := ParseID(id)
+		if err != nil {
+			return nil, err
+		}
+		rows[i], states[i] = pipe.HGet(ctx, rowsKey(q.Keys, p), id), pipe.HGet(ctx, stateKey(q.Keys, p), id)
+	}
+	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
+		return nil, fmt.Errorf("read %d tasks: %w", len(ids), err)
+	}
+	var list []Task
+	for i, id := range ids {
+		if errors.Is(rows[i].Err(), redis.Nil) || errors.Is(states[i].Err(), redis.Nil) {
+			continue
+		}
+		if err := errors.Join(rows[i].Err(), states[i].Err()); err != nil {
+			return nil, fmt.Errorf("read task %s: %w", id, err)
+		}
+		t, err := readTask(id, rows[i].Val(), states[i].Val())
+		if err != nil {
+			if len(ids) == 1 {
+				return nil, err
+			}
+			q.log.Error("task_unreadable", "task_id", id, "error", err)
+			continue
+		}
+		list = append(list, t)
+	}
+	return list, nil
+}
+
+// An AmbiguousError says that several tasks have ids that begin alike.
+type AmbiguousError struct {
+	Prefix string
+	IDs    []string // some of them
+}
+
+func (e *AmbiguousError) Error() string {
+	return fmt.Sprintf("%q begins the ids of several tasks: %s", e.Prefix, strings.Join(e.IDs, ", "))
+}
+
+// Find reads the task whose id is, or alone begins with, a text. With a
+// conversation only its own tasks are looked at. It fails with ErrUnknown or an
+// AmbiguousError.
+func (q *Queue) Find(ctx context.Context, prefix string, c *chat.Conversation) (Task, error) {
+	prefix = strings.ToLower(strings.TrimSpace(prefix))
+	if prefix == "" || strings.Trim(prefix, digits+"t") != "" {
+		return Task{}, fmt.Errorf("task %q: %w", prefix, ErrUnknown)
+	}
+	from, to, word := 0, q.Keys.Partitions, "a "
+	if c != nil {
+		from = q.Keys.Partition(c.Key())
+		to, word = from+1, "c "+c.Key()+" "
+	}
+	pipe := q.o.Client.Pipeline()
+	cmds := make([]*redis.StringSliceCmd, 0, to-from)
+	for p := from; p < to; p++ {
+		cmds = append(cmds, pipe.ZRangeByLex(ctx, indexKey(q.Keys, p), &redis.ZRangeBy{
+			Min: "[" + word + prefix, Max: "[" + word + prefix + "~", Count: 3,
+		}))
+	}
+	if _, err := pipe.Exec(ctx); err != nil {
+		return Task{}, fmt.Errorf("find task %q: %w", prefix, err)
+	}
+	var ids []string
+	for _, c := range cmds {
+		for _, m := range c.Val() {
+			ids = append(ids, strings.TrimPrefix(m, word))
+		}
+	}
+	switch len(ids) {
+	case 0:
+		return Task{}, fmt.Errorf("task %q: %w", prefix, ErrUnknown)
+	case 1:
+		return q.Get(ctx, ids[0])
+	}
+	return Task{}, &AmbiguousError{Prefix: prefix, IDs: ids[:min(len(ids), 5)]}
+}
+
+// Prompt reads the whole prompt of a task.
+func (q *Queue) Prompt(ctx context.Context, id string) (string, error) {
+	return q.text(ctx, id, "prompt", promptKey, func(t Task) (string, int) { return t.Prompt, t.PromptSize })
+}
+
+// Output reads the whole output of a task.
+func (q *Queue) Output(ctx context.Context, id string) (string, error) {
+	return q.text(ctx, id, "output", outputKey, func(t Task) (string, int) { return t.Output, t.OutputSize })
+}
+
+func (q *Queue) text(ctx context.Context, id, what string, key keyOf, of func(Task) (string, int)) (string, error) {
+	t, err := q.Get(ctx, id)
+	if err != nil {
+		return "", err
+	}
+	cut, size := of(t)
+	if size == 0 {
+		return cut, nil
+	}
+	_, p, _ := ParseID(id) // Get has parsed it
+	whole, err := q.o.Client.Get(ctx, key(q.Keys, p, id)).Result()
+	if err != nil {
+		return "", fmt.Errorf("read the whole %s of task %s: %w", what, id, err)
+	}
+	return whole, nil
+}
+
+// Progress reads the newest events of a task's progress, the oldest of them first,
+// at most limit. A damaged one is left out.
+func (q *Queue) Progress(ctx context.Context, id string, limit int) ([]Event, error) {
+	p, err := q.partition(id)
+	if err != nil {
+		return nil, err
+	}
+	got, err := q.o.Client.LRange(ctx, progressKey(q.Keys, p, id), int64(-max(limit, 1)), -1).Result()
+	if err != nil {
+		return nil, fmt.Errorf("read the progress of task %s: %w", id, err)
+	}
+	events := make([]Event, 0, len(got))
+	for _, s := range got {
+		var e Event
+		if err := json.Unmarshal([]byte(s), &e); err != nil {
+			q.log.Warn("task_event_unreadable", "task_id", id, "error", err)
+			continue
+		}
+		events = append(events, e)
+	}
+	return events, nil
+}
+
+// Stats counts tasks.
+type Stats struct {
+	ByStatus map[Status]int // kept tasks, all partitions
+}
+
+// Open is how many are not over.
+func (s Stats) Open() int {
+	return s.ByStatus[Deferred] + s.ByStatus[Pending] + s.ByStatus[Running] + s.ByStatus[Waiting]
+}
+
+// Stats counts the tasks of all partitions.
+func (q *Queue) Stats(ctx context.Context) (Stats, error) {
+	pipe := q.o.Client.Pipeline()
+	cmds := map[Status][]*redis.IntCmd{}
+	for p := range q.Keys.Partitions {
+		for _, s := range Statuses {
+			cmds[s] = append(cmds[s], pipe.ZLexCount(ctx, indexKey(q.Keys, p), "[s "+word(s)+" ", "(s "+word(s)+"!"))
+		}
+	}
+	if _, err := pipe.Exec(ctx); err != nil {
+		return Stats{}, fmt.Errorf("count tasks: %w", err)
+	}
+	out := Stats{ByStatus: map[Status]int{}}
+	for s, list := range cmds {
+		for _, c := range list {
+			out.ByStatus[s] += int(c.Val())
+		}
+	}
+	return out, nil
+}
+
+// word is how the status index calls a status.
+func word(s Status) string {
+	if s == Succeeded {
+		return "done"
+	}
+	return string(s)
+}

@@ -1,0 +1,99 @@
+package task
+
+import (
+	_ "embed"
+	"fmt"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"mimikit/core/channel"
+)
+
+// The scripts. Each file says at its head what it needs before it, its keys, its
+// arguments and its answers.
+var (
+	//go:embed lua/rows.lua
+	rowsSource string
+	//go:embed lua/queue.lua
+	queueSource string
+	//go:embed lua/ends.lua
+	endsSource string
+	//go:embed lua/extension.lua
+	extensionSource string
+	//go:embed lua/call.lua
+	callSource string
+	//go:embed lua/claim.lua
+	claimSource string
+	//go:embed lua/look.lua
+	lookSource string
+	//go:embed lua/beat.lua
+	beatSource string
+	//go:embed lua/note.lua
+	noteSource string
+	//go:embed lua/settle.lua
+	settleSource string
+	//go:embed lua/cascade.lua
+	cascadeSource string
+	//go:embed lua/forget.lua
+	forgetSource string
+
+	onRows = luaChart() + fmt.Sprintf("local step = %d\n", PriorityStep.Milliseconds()) + rowsSource
+	onEnds = onRows + queueSource + endsSource
+
+	callScript    = redis.NewScript(onRows + "local extension = (function()\n" + queueSource + endsSource + extensionSource + "end)()\n" + callSource)
+	claimScript   = redis.NewScript(onEnds + claimSource)
+	lookScript    = redis.NewScript(onEnds + lookSource)
+	beatScript    = redis.NewScript(onRows + beatSource)
+	noteScript    = redis.NewScript(onRows + noteSource)
+	settleScript  = redis.NewScript(onEnds + settleSource)
+	cascadeScript = redis.NewScript(onEnds + cascadeSource)
+	forgetScript  = redis.NewScript(onEnds + forgetSource)
+)
+
+const extensionName = "task"
+
+// Extensions are what a channel.Node must be given, so that the calls that an
+// [Issuer] spells can be committed.
+func Extensions() []channel.Extension {
+	return []channel.Extension{{Name: extensionName, Source: onEnds + extensionSource}}
+}
+
+// asList, asString: the parts of an answer. What is not what the scripts promise
+// becomes an empty one.
+func asList(v any) []any {
+	l, _ := v.([]any)
+	return l
+}
+
+func asString(v any) string {
+	switch s := v.(type) {
+	case string:
+		return s
+	case int64:
+		return fmt.Sprint(s)
+	}
+	return ""
+}
+
+func asInt(v any) int64 { return number(asString(v)) }
+
+// passing reports whether an error of Redis says nothing of the call, but of the
+// server's state or its place in a Cluster, so that a repeat may succeed.
+func passing(err error) bool {
+	for _, is := range []func(error) bool{
+		redis.IsLoadingError, redis.IsReadOnlyError, redis.IsClusterDownError, redis.IsTryAgainError, redis.IsMasterDownError,
+		redis.IsMaxClientsError, redis.IsNoReplicasError, redis.IsOOMError, redis.IsAuthError, redis.IsPermissionError,
+	} {
+		if is(err) {
+			return true
+		}
+	}
+	// Before Redis 7 the error of a command stands inside that of the script.
+	for _, code := range []string{"LOADING", "READONLY", "MISCONF", "OOM", "BUSY", "CLUSTERDOWN", "MOVED", "ASK"} {
+		if redis.HasErrorPrefix(err, code) || strings.Contains(err.Error(), " -"+code+" ") {
+			return true
+		}
+	}
+	return false
+}
