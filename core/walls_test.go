@@ -52,15 +52,16 @@ var walls = map[string]struct {
 	"core/teller":           {loop, "a loop is a function from entries to effects; loops meet only in cmd's table"},
 	"core/thinker":          {loop, "a loop is a function from entries to effects; loops meet only in cmd's table"},
 	"core/worker…":          {loop, "a loop is a function from entries to effects; loops meet only in cmd's table"},
+	"core/audit":            {[]string{"core/chat"}, "what was done is told to whoever asks"},
 	"core/supervisor":       {loop, "a loop is a function from entries to effects; loops meet only in cmd's table"},
 	"core/admin":            {[]string{"core/chat", "core/channel", "core/task", "core/history", "core/memory", "core/telemetry"}, "one command set for all doors"},
 	"adapters":              {[]string{"core/chat"}, "a platform sees messages and replies, never what is behind them"},
 	"adapters/inbox":        {[]string{"adapters", "core/chat", "core/channel", "core/telemetry"}, "the one door in"},
 	"adapters/outbox":       {[]string{"adapters", "core/chat", "core/channel", "core/telemetry"}, "the one door out"},
-	"adapters/adaptertest":  {[]string{"adapters", "core/chat"}, "one suite for all platforms"},
+	"adapters/adaptertest…": {[]string{"adapters", "core/chat"}, "one suite for all platforms"},
 	"adapters/console":      {[]string{"adapters", "core/chat", "core/feed"}, "a platform knows no other platform and nothing of the loops"},
-	"adapters/slack":        {[]string{"adapters", "core/chat"}, "a platform knows no other platform and nothing of the loops"},
-	"adapters/discord":      {[]string{"adapters", "core/chat"}, "a platform knows no other platform and nothing of the loops"},
+	"adapters/slack…":       {[]string{"adapters", "core/chat", "adapters/slack…"}, "a platform knows no other platform and nothing of the loops"},
+	"adapters/discord…":     {[]string{"adapters", "core/chat", "adapters/discord…"}, "a platform knows no other platform and nothing of the loops"},
 	"config":                {nil, "cmd translates settings into each package's options"},
 	"cmd/" + module + "…":   {[]string{"core…", "adapters…", "prompts", "config", "cmd/" + module + "…"}, "cmd puts the parts together"},
 }
@@ -78,7 +79,7 @@ var homes = []struct {
 	why     string
 }{
 	{"github.com/redis/go-redis", []string{
-		"core/channel…", "core/store…", "core/history…", "core/task…", "core/memory…", "core/feed…", "core/blob…", "core/usage…", "core/fold…", "cmd/" + module + "…",
+		"core/channel…", "core/store…", "core/history…", "core/task…", "core/memory…", "core/feed…", "core/blob…", "core/usage…", "core/fold…", "core/audit…", "cmd/" + module + "…",
 	}, "Redis is spoken where state lives and nowhere above"},
 	{"github.com/alicebob/miniredis", []string{"core/channel…", "core/store…", "core/feed…", "core/history…", "core/usage…", "core/fold…", "cmd/" + module + "…"}, "the store decides which Redis there is"},
 	{"github.com/slack-go/slack", []string{"adapters/slack…"}, "a platform's SDK never leaves its adapter"},

@@ -1,0 +1,6 @@
+//go:build !linux
+
+package sandbox
+
+// keepInherited does nothing: only Linux lists our descriptors in one place.
+func keepInherited() {}
