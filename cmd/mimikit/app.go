@@ -25,10 +25,12 @@ import (
 	"mimikit/core/history"
 	"mimikit/core/llm"
 	"mimikit/core/store"
+	"mimikit/core/task"
 	"mimikit/core/telemetry"
 	"mimikit/core/teller"
 	"mimikit/core/thinker"
 	"mimikit/core/usage"
+	"mimikit/core/workspace"
 	"mimikit/prompts"
 )
 
@@ -44,7 +46,10 @@ type App struct {
 	metrics *telemetry.Metrics
 	model   string // which model answers, for people
 
-	ledger *usage.Ledger       // nil on a node without a model
+	queue  *task.Queue
+	pool   *task.Pool          // nil on a node without a model
+	files  *workspace.Storage  // where conversations' files are; nil likewise
+	ledger *usage.Ledger       // nil likewise
 	folder *fold.Folder        // nil where nothing is folded
 	health func() []llm.Health // of the model's endpoints; may be nil
 
@@ -77,15 +82,17 @@ func newApp(ctx context.Context, cfg config.Config, log *slog.Logger, st *store.
 	a.posters = map[string]adapters.Poster{"console": terminal}
 	a.feedback = map[string]adapters.Feedback{"console": terminal}
 	maps.Copy(a.posters, more)
+	var err error
+	if a.queue, err = a.newQueue(); err != nil {
+		return nil, err
+	}
 	var loops []channel.Loop
 	if model != nil {
 		a.model = model.describe
-		var err error
 		if loops, err = a.loops(model); err != nil {
 			return nil, err
 		}
 	}
-	var err error
 	if a.node, err = channel.New(a.nodeOptions(loops)); err != nil {
 		return nil, err
 	}
@@ -106,7 +113,7 @@ func newApp(ctx context.Context, cfg config.Config, log *slog.Logger, st *store.
 func (a *App) nodeOptions(loops []channel.Loop) channel.Options {
 	c := a.cfg.Channel
 	opt := channel.Options{
-		Client: a.store.Client, Blocking: a.store.Blocking, Keys: a.keys, NodeID: a.cfg.Node, Loops: loops,
+		Client: a.store.Client, Blocking: a.store.Blocking, Keys: a.keys, NodeID: a.cfg.Node, Loops: loops, Extensions: task.Extensions(),
 		Lease: c.Lease, Poll: a.cfg.Teller.Poll, RebalanceEvery: c.RebalanceEvery,
 		HandBackGrace: c.StopGrace, StopGrace: min(c.StopGrace, 3*time.Second), MaxWaiting: c.MaxWaiting,
 		WaitReplicas: a.cfg.Redis.Wait, Generation: a.store.Generation, Mini: a.store.Volatile(), Logger: a.log,
@@ -171,24 +178,31 @@ func (a *App) loops(model *chosenModel) ([]channel.Loop, error) {
 	if a.folder, err = a.folding(hist, set, measured, model); err != nil {
 		return nil, err
 	}
-	actions, err := action.New(thinker.Actions(hist)...)
+	defs := thinker.Actions(hist)
+	tasks := a.taskLines
+	if model.alone {
+		tasks = nil
+	} else {
+		more, err := a.work(measured, model, set)
+		if err != nil {
+			return nil, err
+		}
+		defs = append(defs, more...)
+	}
+	actions, err := action.New(defs...)
 	if err != nil {
 		return nil, err
 	}
 	t := teller.New(teller.Options{
-		Model: measured, ModelName: model.name(c.LLM.Models.Teller), Prompts: set, History: hist, Logger: a.log, Bot: c.Name,
+		Model: measured, ModelName: model.name(c.LLM.Models.Teller), Prompts: set, History: hist, Tasks: tasks, Logger: a.log, Bot: c.Name,
 		Digest: when(c.Teller.Digest), Format: when(c.Teller.Format),
 		Debounce: orNone(c.Teller.Debounce), MaxInputWait: c.Teller.MaxInputWait, MaxResultWait: orNone(c.Thinker.MaxResultWait),
 		Timeout: c.LLM.Timeout,
 		Window:  history.Limits{Min: c.Teller.HistoryMessages.Min, Max: c.Teller.HistoryMessages.Max, Tokens: c.Teller.HistoryTokens},
 	})
-	style := action.Native
-	if c.LLM.Actions == config.BlockActions {
-		style = action.Block
-	}
 	th := thinker.New(thinker.Options{
-		Model: measured, ModelName: model.name(c.LLM.Models.Thinker), Prompts: set, History: hist, Logger: a.log, Bot: c.Name,
-		Actions: actions, Style: style, Rounds: c.Thinker.Rounds, Mistakes: c.Thinker.Mistakes,
+		Model: measured, ModelName: model.name(c.LLM.Models.Thinker), Prompts: set, History: hist, Tasks: tasks, Logger: a.log, Bot: c.Name,
+		Actions: actions, Style: actionStyle(c), Rounds: c.Thinker.Rounds, Mistakes: c.Thinker.Mistakes,
 		Final: c.Teller.Format == config.Auto, MinInterval: c.Thinker.MinInterval,
 		Window: history.Limits{
 			Min: c.Thinker.HistoryMessages.Min, Max: c.Thinker.HistoryMessages.Max,
@@ -272,6 +286,7 @@ func (a *App) Run(ctx context.Context, listen string) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return a.node.Run(ctx) })
 	a.keepHouse(ctx, g)
+	a.runTasks(ctx, g)
 	if listen != "" {
 		if err := a.metrics.Watch(a.waiting); err != nil {
 			stopStore()

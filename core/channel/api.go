@@ -142,6 +142,7 @@ type Table string
 const (
 	Attempts  Table = "attempts" // channel:entry → starts; kept by the engine
 	PostTable Table = "posts"    // reply id → how far its posting has come
+	Storages  Table = "storages" // conversation → id of the storage that its files are on, once it has any
 	LastRun   Table = "last-run" // conversation → when the thinker last ran (unix ms); only kept when a pause between runs is configured
 )
 

@@ -53,7 +53,7 @@ func roadNumber(n Name) int {
 func isRoad(n Name) bool { i := roadNumber(n); return i > 0 && i <= len(roads) }
 
 // tables lists the tables in the order in which scripts number them from 1.
-var tables = []Table{Attempts, PostTable, LastRun}
+var tables = []Table{Attempts, PostTable, LastRun, Storages}
 
 func tableNumber(t Table) int {
 	for i, known := range tables {

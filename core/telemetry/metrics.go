@@ -49,6 +49,10 @@ type Metrics struct {
 	postTime      *prometheus.HistogramVec
 	lookups       *prometheus.CounterVec
 	deadLetters   *prometheus.CounterVec
+	tasksStarted  *prometheus.CounterVec
+	tasksEnded    *prometheus.CounterVec
+	taskTime      *prometheus.HistogramVec
+	taskLapses    prometheus.Counter
 	historyCut    prometheus.Counter
 	feedbackFails *prometheus.CounterVec
 }
@@ -93,6 +97,10 @@ func New() *Metrics {
 		postTime:      histogram("post_duration_seconds", "Time of one attempt to post.", slow, "platform"),
 		lookups:       counter("post_lookups_total", "Parts looked up on the platform before a repeat, by what was found.", "platform", "outcome"),
 		deadLetters:   counter("dead_letters_total", "Entries given up.", "channel", "group"),
+		tasksStarted:  counter("task_runs_started_total", "Runs of tasks begun on this node.", "profile"),
+		tasksEnded:    counter("task_runs_ended_total", "Runs of tasks ended on this node, by what became of the task.", "profile", "status"),
+		taskTime:      histogram("task_run_duration_seconds", "Time of one run of a task.", slow, "profile"),
+		taskLapses:    prometheus.NewCounter(opts("task_lapses_total", "Runs found to have lapsed, wherever they ran.")),
 		historyCut:    prometheus.NewCounter(opts("history_lines_cut_total", "Lines of history that were lost because nothing folded them in time.")),
 		feedbackFails: counter("feedback_errors_total", "Signs of work that could not be shown.", "platform"),
 	}
@@ -100,7 +108,7 @@ func New() *Metrics {
 		m.inputs, m.commits, m.commitSteps, m.commitTime, m.stale, m.lost, m.redisErrors, m.leases, m.takeovers,
 		m.stepsStarted, m.stepsEnded, m.stepTime, m.hopTime, m.modelTime, m.modelErrors, m.modelTokens,
 		m.modelCost, m.modelWait, m.modelRetries, m.modelFallback, m.modelBreaker, m.budgetRefused,
-		m.posts, m.postTime, m.lookups, m.deadLetters, m.historyCut, m.feedbackFails,
+		m.posts, m.postTime, m.lookups, m.deadLetters, m.tasksStarted, m.tasksEnded, m.taskTime, m.taskLapses, m.historyCut, m.feedbackFails,
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
@@ -346,5 +354,28 @@ func (m *Metrics) DeadLetter(channel, group string) {
 func (m *Metrics) HistoryCut(lines int64) {
 	if m != nil && lines > 0 {
 		m.historyCut.Add(float64(lines))
+	}
+}
+
+// TaskStarted counts a run of a task that begins.
+func (m *Metrics) TaskStarted(profile string) {
+	if m != nil {
+		m.tasksStarted.WithLabelValues(profile).Inc()
+	}
+}
+
+// TaskEnded counts a run of a task that is over; status is the task's, which is
+// pending, deferred or waiting when it goes on later.
+func (m *Metrics) TaskEnded(profile, status string, took time.Duration) {
+	if m != nil {
+		m.tasksEnded.WithLabelValues(profile, status).Inc()
+		m.taskTime.WithLabelValues(profile).Observe(took.Seconds())
+	}
+}
+
+// TaskLapsed counts a run that was found to have lapsed.
+func (m *Metrics) TaskLapsed() {
+	if m != nil {
+		m.taskLapses.Inc()
 	}
 }

@@ -32,6 +32,9 @@ func use(m *Metrics) {
 	m.Breaker("http://x/v1", "m", true)
 	m.BudgetRefused("user")
 	m.HistoryCut(4)
+	m.TaskStarted("standard")
+	m.TaskEnded("standard", "succeeded", time.Second)
+	m.TaskLapsed()
 	m.Post("console", Posted, time.Millisecond)
 	m.Lookup("console", NotFound)
 	m.FeedbackError("console")
@@ -77,6 +80,10 @@ func TestEveryVerbIsCounted(t *testing.T) {
 		`mimikit_model_breaker_open{endpoint="http://x/v1",model="m"} 1`,
 		`mimikit_budget_refusals_total{subject="user"} 1`,
 		`mimikit_history_lines_cut_total 4`,
+		`mimikit_task_runs_started_total{profile="standard"} 1`,
+		`mimikit_task_runs_ended_total{profile="standard",status="succeeded"} 1`,
+		`mimikit_task_run_duration_seconds_sum{profile="standard"} 1`,
+		`mimikit_task_lapses_total 1`,
 		`mimikit_posts_total{outcome="posted",platform="console"} 1`,
 		`mimikit_post_duration_seconds_count{platform="console"} 1`,
 		`mimikit_post_lookups_total{outcome="not_found",platform="console"} 1`,
@@ -104,8 +111,8 @@ func TestNilDoesNothing(t *testing.T) {
 	if got := scrape(t, m); !strings.HasPrefix(got, "#") {
 		t.Errorf("/metrics of nothing: %q", got)
 	}
-	if n := reflect.TypeOf(m).NumMethod(); n != 23 {
-		t.Errorf("Metrics has %d exported methods, this test knows 23: add the new one to use", n)
+	if n := reflect.TypeOf(m).NumMethod(); n != 26 {
+		t.Errorf("Metrics has %d exported methods, this test knows 26: add the new one to use", n)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"mimikit/core/action"
+	"mimikit/core/channel"
 	"mimikit/core/chat"
 	"mimikit/core/history"
 	"mimikit/prompts"
@@ -46,16 +47,29 @@ func captureFeedback(_ context.Context, _ action.Turn, a action.Feedback) (actio
 	}}}, nil
 }
 
-// digestKey finds the turn's digest in the context of an action.
-type digestKey struct{}
+// A turn is what an action may know of the turn that it is part of.
+type turn struct {
+	digest *chat.TellerDigest
+	work   *channel.Work
+}
+
+type turnKey struct{}
+
+func current(ctx context.Context) (turn, error) {
+	t, ok := ctx.Value(turnKey{}).(turn)
+	if !ok {
+		return turn{}, errors.New("there is no turn")
+	}
+	return t, nil
+}
 
 func summarizeTaskResult(ctx context.Context, _ action.Turn, a action.TaskSummary) (action.Outcome, error) {
-	d, ok := ctx.Value(digestKey{}).(*chat.TellerDigest)
-	if !ok {
-		return action.Outcome{}, errors.New("there is no turn")
+	t, err := current(ctx)
+	if err != nil {
+		return action.Outcome{}, err
 	}
 	var ids []string
-	for _, r := range d.Results {
+	for _, r := range t.digest.Results {
 		if r.ID == a.TaskID {
 			return action.Outcome{Effects: []any{Effect{
 				Into: func(c *Commit) error {

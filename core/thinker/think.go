@@ -37,7 +37,7 @@ func (t *Thinker) think(ctx context.Context, w *channel.Work, c *Commit, d promp
 		User: conv.UserKey(who.ID), Place: conv.PlaceKey(), Workspace: conv.WorkspaceKey(),
 		Shorten: func(round int) []llm.Message { return t.shorter(d, round) },
 	}
-	got, err := action.Run(context.WithValue(bounded, digestKey{}, c.Digest), t.o.Model, req, offer, c.Turn, action.Bounds{
+	got, err := action.Run(context.WithValue(bounded, turnKey{}, turn{c.Digest, w}), t.o.Model, req, offer, c.Turn, action.Bounds{
 		Rounds: t.o.Rounds, Errors: t.o.Mistakes, Style: t.o.Style, Hooks: t.hooks(w.Conversation),
 	})
 	got.Text = strings.TrimSpace(got.Text)
