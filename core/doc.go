@@ -18,7 +18,11 @@
 //     conversation, input, digest, decision, reply. It imports the standard
 //     library only, so that everything may import it.
 //   - [mimikit/core/llm] is the one door to language models: an interface of one
-//     method, an OpenAI-compatible endpoint and the offline demo model behind it.
+//     method, an OpenAI-compatible endpoint and the offline demo model behind it,
+//     and wrappers that retry, fall back, keep accounts and archives.
+//   - [mimikit/core/tokens] counts tokens offline.
+//   - [mimikit/core/action] is what a model may do besides speaking: a registry of
+//     actions with schemas and rights, two decoders, and the loop of a turn.
 //   - [mimikit/core/telemetry] counts what happens and answers whether the
 //     process is well. Everything may count, so it knows nothing.
 //
@@ -31,7 +35,11 @@
 //     and stopping have one home, so no loop has to get them right.
 //   - [mimikit/core/history] reads the lines of a conversation back and cuts the
 //     window that fits a prompt. They are written by the commit of the turn that
-//     they belong to.
+//     they belong to. [mimikit/core/fold] sums up the oldest of them.
+//   - [mimikit/core/task] is the queue of background tasks: a state chart whose
+//     every transition is one script. What a turn does to tasks is part of its
+//     commit.
+//   - [mimikit/core/usage] is the ledger of what model calls cost, and of budgets.
 //   - [mimikit/core/blob] keeps the texts that are too long for a stream.
 //   - [mimikit/core/feed] is a short stream for each terminal, so that a reply
 //     posted by any node reaches the terminal that waits for it.
@@ -42,10 +50,16 @@
 //     be shadowed; there is no prompt text in Go code.
 //   - [mimikit/core/teller] hears and words: it gathers what was said into a
 //     digest, and turns a decision into a reply in the bot's voice.
-//   - [mimikit/core/thinker] decides: one digest in, one decision out.
+//   - [mimikit/core/thinker] decides: one digest in, one decision out, and what is
+//     to be done.
 //
 // Both are functions from entries to effects. They know neither Redis nor each
 // other, so each can be tested as a table of cases.
+//
+//   - [mimikit/core/worker] does the work of a task, one action after the other,
+//     with a checkpoint after each. Its files are in a [mimikit/core/workspace],
+//     its commands run in a [mimikit/core/sandbox], and pages of the web reach it
+//     through [mimikit/core/webread]: three walls that know nothing of tasks.
 //
 // # The edges
 //
