@@ -19,17 +19,17 @@ run: build ## build, and talk to the bot in this terminal
 	@./$(BIN) chat
 
 test: need-go ## run all tests, with the race detector, on a real redis-server too
-	@.ci/need-redis
+	@.ci/need
 	@[ -n "$(RACE)" ] || echo "note: no C compiler, so the race detector is off" >&2
 	go test $(RACE) ./...
 
 bench: build ## measure: the Go benchmarks, then the pipeline next to a bare one
-	@.ci/need-redis
+	@.ci/need
 	go test -run '^$$' -bench . ./...
 	./$(BIN) bench --compare
 
 chaos: build ## kill, pause and cut off nodes and Redis; check that nothing is lost or doubled
-	@.ci/need-redis
+	@.ci/need
 	./$(BIN) chaos --nodes 3 --messages 5000 --conversations 200 --lease 1s $(if $(SEED),--seed $(SEED))
 
 lint: need-go ## golangci-lint at the version of tools/go.mod (the first build takes minutes)

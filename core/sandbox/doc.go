@@ -24,8 +24,9 @@
 // What the kernel holds for a process without showing it as memory of the
 // process (socket buffers) is bounded only by the guard on the host's free
 // memory. A deployment that wants that bounded too runs the whole service in a
-// cgroup. The service should not run as root: the walls hold then as well, but
-// what a hole in the kernel would give away is worth more.
+// cgroup. The service should not run as root: the kernel does not count root's
+// processes, so a sandbox is to be had then only where a pids cgroup can be made,
+// and what a hole in the kernel would give away is worth more.
 //
 // [Start] is for a trusted program that brings a sandbox of its own: it gives
 // no walls, only a process without our environment that can be killed with

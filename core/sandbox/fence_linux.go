@@ -41,7 +41,8 @@ func newFence(most int) (fence, error) {
 		return fence{}, nil
 	}
 	for _, parent := range pidsGroups() {
-		f := fence{filepath.Join(parent, "mimikit-sandbox-"+rand.Text())}
+		sweep(parent)
+		f := fence{filepath.Join(parent, fenceName+rand.Text())}
 		if os.Mkdir(f.dir, 0o700) != nil {
 			continue
 		}
@@ -51,6 +52,19 @@ func newFence(most int) (fence, error) {
 		f.remove()
 	}
 	return fence{}, errNoFence
+}
+
+const fenceName = "mimikit-sandbox-"
+
+// sweep removes the groups of nodes that died before they could. One that has
+// processes cannot be removed, and one that has none yet is young.
+func sweep(parent string) {
+	old, _ := filepath.Glob(filepath.Join(parent, fenceName+"*"))
+	for _, dir := range old {
+		if info, err := os.Stat(dir); err == nil && time.Since(info.ModTime()) > time.Minute {
+			_ = os.Remove(dir)
+		}
+	}
 }
 
 // pidsGroups are the folders in which a group that counts processes may be

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // The kernel must know the bound before a fork bomb does: counting them is
@@ -36,6 +37,24 @@ func TestTheKernelBoundsProcesses(t *testing.T) {
 	}
 	if got := read(filepath.Join(f.dir, "pids.max")); got != "42" {
 		t.Errorf("the bound is %q", got)
+	}
+	// What a node that died left behind goes with the next.
+	left := filepath.Join(filepath.Dir(f.dir), fenceName+"left")
+	if err := os.Mkdir(left, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	sweep(filepath.Dir(left))
+	if _, err := os.Stat(left); err != nil {
+		t.Error("a group that may still be filled was removed")
+	}
+	past := time.Now().Add(-time.Hour)
+	if err := os.Chtimes(left, past, past); err == nil { // not every kernel lets one
+		sweep(filepath.Dir(left))
+	} else {
+		_ = os.Remove(left)
+	}
+	if _, err := os.Stat(left); !errors.Is(err, os.ErrNotExist) {
+		t.Error("an old group was not removed")
 	}
 	f.remove()
 	if _, err := os.Stat(f.dir); !errors.Is(err, os.ErrNotExist) {
