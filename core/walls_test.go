@@ -45,6 +45,8 @@ var walls = map[string]struct {
 	"core/feed":             {[]string{"core/chat"}, "a feed is what a terminal follows"},
 	"core/action":           {[]string{"core/chat", "core/llm"}, "an action is described before it is done"},
 	"core/task":             {[]string{"core/chat", "core/channel", "core/telemetry"}, "a task outlives who runs it"},
+	"core/trigger":          {[]string{"core/chat", "core/channel", "core/task"}, "a trigger makes tasks"},
+	"core/question":         {[]string{"core/chat", "core/channel"}, "a question outlives who asked it"},
 	"core/workspace":        {nil, "files know nothing of who edits them"},
 	"core/sandbox":          {nil, "a sandbox knows processes"},
 	"core/webread":          {nil, "a reader of pages knows no one who asks"},
@@ -68,7 +70,7 @@ var walls = map[string]struct {
 
 // loop is what a loop may import: never another loop, never Redis.
 var loop = []string{
-	"core/tokens", "core/workspace", "core/sandbox", "core/webread",
+	"core/trigger", "core/question", "core/tokens", "core/workspace", "core/sandbox", "core/webread",
 	"core/chat", "core/action", "core/llm", "core/history", "core/memory", "core/task", "core/channel", "core/telemetry", "prompts",
 }
 
@@ -79,7 +81,7 @@ var homes = []struct {
 	why     string
 }{
 	{"github.com/redis/go-redis", []string{
-		"core/channel…", "core/store…", "core/history…", "core/task…", "core/memory…", "core/feed…", "core/blob…", "core/usage…", "core/fold…", "core/audit…", "cmd/" + module + "…",
+		"core/channel…", "core/store…", "core/history…", "core/task…", "core/memory…", "core/feed…", "core/blob…", "core/usage…", "core/fold…", "core/audit…", "core/trigger…", "core/question…", "cmd/" + module + "…",
 	}, "Redis is spoken where state lives and nowhere above"},
 	{"github.com/alicebob/miniredis", []string{"core/channel…", "core/store…", "core/feed…", "core/history…", "core/usage…", "core/fold…", "cmd/" + module + "…"}, "the store decides which Redis there is"},
 	{"github.com/slack-go/slack", []string{"adapters/slack…"}, "a platform's SDK never leaves its adapter"},
