@@ -54,6 +54,7 @@ var walls = map[string]struct {
 	"core/teller":           {loop, "a loop is a function from entries to effects; loops meet only in cmd's table"},
 	"core/thinker":          {loop, "a loop is a function from entries to effects; loops meet only in cmd's table"},
 	"core/worker…":          {loop, "a loop is a function from entries to effects; loops meet only in cmd's table"},
+	"core/cluster":          {nil, "what nodes agree on is names and numbers"},
 	"core/audit":            {[]string{"core/chat"}, "what was done is told to whoever asks"},
 	"core/supervisor":       {loop, "a loop is a function from entries to effects; loops meet only in cmd's table"},
 	"core/admin":            {[]string{"core/chat", "core/channel", "core/task", "core/history", "core/memory", "core/telemetry"}, "one command set for all doors"},
@@ -81,7 +82,7 @@ var homes = []struct {
 	why     string
 }{
 	{"github.com/redis/go-redis", []string{
-		"core/channel…", "core/store…", "core/history…", "core/task…", "core/memory…", "core/feed…", "core/blob…", "core/usage…", "core/fold…", "core/audit…", "core/trigger…", "core/question…", "cmd/" + module + "…",
+		"core/channel…", "core/store…", "core/history…", "core/task…", "core/memory…", "core/feed…", "core/blob…", "core/usage…", "core/fold…", "core/audit…", "core/cluster…", "core/trigger…", "core/question…", "cmd/" + module + "…",
 	}, "Redis is spoken where state lives and nowhere above"},
 	{"github.com/alicebob/miniredis", []string{"core/channel…", "core/store…", "core/feed…", "core/history…", "core/usage…", "core/fold…", "cmd/" + module + "…"}, "the store decides which Redis there is"},
 	{"github.com/slack-go/slack", []string{"adapters/slack…"}, "a platform's SDK never leaves its adapter"},
