@@ -90,7 +90,7 @@ var homes = []struct {
 	{"github.com/sashabaranov/go-openai", []string{"core/llm…"}, "a vendor's types never leave the model's door"},
 	{"github.com/prometheus", []string{"core/telemetry…"}, "what counts is one package's secret"},
 	{"github.com/knadh/koanf", []string{"config"}, "settings are read in one place"},
-	{"go.yaml.in/yaml", []string{"config"}, "settings are read in one place"},
+	{"go.yaml.in/yaml", []string{"config", "cmd/" + module + "…"}, "settings are read in one place"},
 	{"github.com/alecthomas/kong", []string{"cmd/" + module + "…"}, "only the command knows of flags"},
 }
 

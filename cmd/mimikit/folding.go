@@ -18,10 +18,10 @@ import (
 // summaryWords bounds a running summary, as the model is told.
 const summaryWords = 400
 
-// folding keeps histories short with the teller's model; nil where that is off,
-// or where there is no model that can sum up.
+// folding keeps histories short with the teller's model; nil where that is off, and
+// where the model is one that only stands for itself.
 func (a *App) folding(hist *history.Store, set *prompts.Set, model llm.Model, m *chosenModel) (*fold.Folder, error) {
-	if !a.cfg.History.Fold || m.demo {
+	if !a.cfg.History.Fold || m.alone {
 		return nil, nil
 	}
 	name := m.name(a.cfg.LLM.Models.Teller)

@@ -152,7 +152,9 @@ func (r *run) readText(text string) {
 	if r.b.Style != Block {
 		return
 	}
-	if text = html.UnescapeString(text); strings.Contains(lowered(text), blockOpen) {
+	// Prompts spell the mark of a block in data with a dot.
+	text = html.UnescapeString(text)
+	if strings.Contains(strings.ReplaceAll(lowered(text), "mimikit.actions", "mimikit:actions"), blockOpen) {
 		r.copied = append(r.copied, squeezed(text))
 	}
 }

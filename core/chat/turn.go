@@ -87,6 +87,7 @@ type ThinkerDecision struct {
 	ResultIDs   []string    `json:"resultIds,omitempty"`
 	Inputs      []UserInput `json:"inputs,omitempty"` // for the wording: who asked what, in which language
 	TaskSummary string      `json:"taskSummary,omitempty"`
+	OnBehalfOf  Author      `json:"onBehalfOf,omitzero"` // whose turn it was, also of one that only tells results
 }
 
 // A ReplyKind says why something is posted, which decides its priority under a

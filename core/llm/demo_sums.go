@@ -3,7 +3,6 @@ package llm
 import (
 	"errors"
 	"math/big"
-	"regexp"
 	"strings"
 )
 
@@ -14,8 +13,8 @@ var (
 
 	// What may stand around a sum. All that is left must be one, so that
 	// "24/7 support" and "2026-11-21 or later" are not.
-	sumLead = regexp.MustCompile(`^(?:(?:what's|what is|whats|how much is|calculate|compute|was ist|wie viel ist|wieviel ist|was macht|berechne|rechne|cuánto es|cuanto es|calcula|qué es|计算|算一下|请问|请算)[\s:：]*)+`)
-	sumTail = regexp.MustCompile(`(?:[\s=]|please|bitte|por favor|等于多少|等于几|是多少|是几|aus)+$`)
+	sumLead = lazily(`^(?:(?:what's|what is|whats|how much is|calculate|compute|was ist|wie viel ist|wieviel ist|was macht|berechne|rechne|cuánto es|cuanto es|calcula|qué es|计算|算一下|请问|请算)[\s:：]*)+`)
+	sumTail = lazily(`(?:[\s=]|please|bitte|por favor|等于多少|等于几|是多少|是几|aus)+$`)
 	sumWord = strings.NewReplacer(
 		"% of", "/100*", "% von", "/100*", "% de", "/100*",
 		"divided by", "/", "geteilt durch", "/", "dividido por", "/", "dividido entre", "/", "除以", "/",
@@ -23,19 +22,19 @@ var (
 		"plus", "+", "más", "+", "mas", "+", "und", "+", "加", "+", "minus", "-", "menos", "-", "减", "-", "−", "-",
 		"÷", "/", "**", "^", "（", "(", "）", ")",
 	)
-	date     = regexp.MustCompile(`^\d{1,4}[-./]\d{1,2}[-./]\d{1,4}$`)
-	sumTimes = regexp.MustCompile(`(\d)\s*x\s*(\d)`)
+	date     = lazily(`^\d{1,4}[-./]\d{1,2}[-./]\d{1,4}$`)
+	sumTimes = lazily(`(\d)\s*x\s*(\d)`)
 )
 
 // workOut finds a sum in a text in lower case and its result. ok is false when
 // the text is something else. Numbers are exact; a result that is no whole
 // number and longer than six digits behind its point is rounded, with "≈ ".
 func workOut(text string) (sum, result string, ok bool, err error) {
-	text = strings.TrimSpace(sumTail.ReplaceAllString(sumLead.ReplaceAllString(text, ""), ""))
-	if len(text) > 200 || date.MatchString(text) {
+	text = strings.TrimSpace(sumTail().ReplaceAllString(sumLead().ReplaceAllString(text, ""), ""))
+	if len(text) > 200 || date().MatchString(text) {
 		return "", "", false, nil
 	}
-	s := &sumReader{rest: sumWord.Replace(sumTimes.ReplaceAllString(text, "$1*$2"))}
+	s := &sumReader{rest: sumWord.Replace(sumTimes().ReplaceAllString(text, "$1*$2"))}
 	if !strings.ContainsAny(s.rest, "+-*/^") {
 		return "", "", false, nil
 	}

@@ -16,7 +16,7 @@ import (
 var esc = strings.NewReplacer("&", "&amp;", "<", "&lt;")
 
 func input(from, text string) string {
-	return fmt.Sprintf("<input id=\"i1\" from=%q trust=\"user\">\n%s\n</input>\n", html.EscapeString(from), esc.Replace(text))
+	return fmt.Sprintf("<input id=\"i1\" from=%q trust=\"person\">\n%s\n</input>\n", html.EscapeString(from), esc.Replace(text))
 }
 
 func line(role, from, text string) string {

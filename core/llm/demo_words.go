@@ -21,11 +21,15 @@ type words [4]string
 
 // tells are words that only one of the languages uses, or nearly so.
 var tells = map[language][]string{
-	english: {"the", "is", "are", "what", "what's", "who", "how", "my", "you", "i", "hello", "hi", "hey", "thanks", "please", "can", "and", "of", "time", "think", "for", "help", "name", "remember"},
+	english: {"the", "is", "are", "what", "what's", "who", "how", "my", "you", "i", "hello", "hi", "hey", "thanks", "please", "can", "and", "of", "time", "think", "for", "help", "name", "remember",
+		"it", "to", "find", "out", "why", "that", "this", "run", "file", "files", "every", "at", "when", "ask", "which", "then", "did", "about", "do", "write", "read", "search", "cancel", "stop"},
 	german: {"ich", "du", "der", "die", "das", "ist", "und", "nicht", "wie", "wer", "wer", "bist", "mein", "heiße", "heisse", "hallo", "guten", "moin", "servus", "danke", "bitte", "kannst",
-		"ein", "eine", "mir", "hilfe", "uhr", "spät", "denk", "denke", "nach", "sekunden", "habe", "gesagt", "sag", "fasse"},
+		"ein", "eine", "mir", "hilfe", "uhr", "spät", "denk", "denke", "nach", "sekunden", "habe", "gesagt", "sag", "fasse", "es", "dir", "dich", "mich", "dass", "wir", "den", "dem", "auf", "mit", "merk",
+		"jeden", "alle", "morgen", "heute", "gestern", "aufgabe", "aufgaben", "finde", "heraus", "warum", "dann", "danach", "frag", "welche", "wenn", "oder", "datei", "dateien", "lies", "schreibe",
+		"ersetze", "durch", "storniere", "brich", "ab", "erinnere", "falsch", "leider", "plane", "woran"},
 	spanish: {"hola", "qué", "que", "cómo", "quién", "eres", "mi", "llamo", "gracias", "buenos", "buenas", "días", "por", "favor", "puedes", "el", "la", "los", "una", "cuánto", "hora", "ayuda", "piensa",
-		"segundos", "dije", "nombre", "es", "cuál", "repite", "resume", "y"},
+		"segundos", "dije", "nombre", "es", "cuál", "repite", "resume", "y", "en", "de", "del", "las", "con", "para", "cada", "un", "averigua", "investiga", "recuerda", "recuérdame", "cancela", "tarea", "tareas",
+		"archivo", "archivos", "busca", "escribe", "descarga", "ejecuta", "reemplaza", "planifica", "planea", "lo", "luego", "cuando", "ayer", "sobre", "eso", "minutos", "respuesta", "tómate"},
 }
 
 // detect guesses the language of a text: cheap, from its letters and small

@@ -125,7 +125,7 @@ func (t *Teller) summary(ctx context.Context, w *channel.Work, g gathered, tasks
 	if err != nil {
 		return "", err
 	}
-	text, err := t.ask(ctx, w, "teller-digest", prompts.Data{
+	text, err := t.ask(ctx, w, "teller-digest", g.author(), prompts.Data{
 		Mode: t.o.Mode, Bot: t.o.Bot, Summary: past.Summary.Text, History: append(past.Lines, g.context...),
 		Tasks: tasks, Results: g.results, Inputs: g.inputs,
 	})

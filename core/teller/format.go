@@ -71,7 +71,7 @@ func (t *Teller) words(ctx context.Context, w *channel.Work, conv chat.Conversat
 	if err != nil {
 		return "", err
 	}
-	text, err := t.ask(ctx, w, "teller", prompts.Data{
+	text, err := t.ask(ctx, w, "teller", d.OnBehalfOf, prompts.Data{
 		Mode: t.o.Mode, Bot: t.o.Bot, Summary: past.Summary.Text, History: past.Lines,
 		Now: t.now(w), Platform: conv.Platform, Tasks: d.TaskSummary, Inputs: d.Inputs, Decision: own,
 	})

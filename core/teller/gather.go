@@ -18,6 +18,17 @@ type gathered struct {
 	results []chat.TaskResult
 }
 
+// author is whose digest it is: who spoke last, or who asked for what came back.
+func (g *gathered) author() chat.Author {
+	if in := newestInput(g.inputs); in != nil {
+		return in.Author
+	}
+	if n := len(g.results); n > 0 {
+		return g.results[n-1].Requester
+	}
+	return chat.Author{}
+}
+
 // A talk is one message of the platform and what became of it.
 type talk struct {
 	base, edit, deletion *chat.UserInput // edit is the last one

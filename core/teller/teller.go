@@ -108,9 +108,9 @@ func (t *Teller) Loops() []channel.Loop {
 	return []channel.Loop{t.StopLoop(), t.FormatLoop(), t.DigestLoop()}
 }
 
-// ask calls the model. An error is either the cause of a context that is done,
+// ask calls the model on an author's account. An error is either the cause of a context that is done,
 // and then ctx.Err() is not nil, or one that the caller answers with a fallback.
-func (t *Teller) ask(ctx context.Context, w *channel.Work, agent string, d prompts.Data) (string, error) {
+func (t *Teller) ask(ctx context.Context, w *channel.Work, agent string, who chat.Author, d prompts.Data) (string, error) {
 	p, err := t.o.Prompts.Compose(agent, d)
 	if err != nil {
 		return "", err
@@ -124,9 +124,7 @@ func (t *Teller) ask(ctx context.Context, w *channel.Work, agent string, d promp
 	}
 	if conv, err := chat.ParseConversation(w.Conversation); err == nil {
 		req.Place, req.Workspace = conv.PlaceKey(), conv.WorkspaceKey()
-		if in := newestInput(d.Inputs); in != nil {
-			req.User = conv.UserKey(in.Author.ID)
-		}
+		req.User = conv.UserKey(who.ID)
 	}
 	resp, err := t.o.Model.Complete(call, req)
 	if ctx.Err() != nil {

@@ -139,6 +139,7 @@ func (t *Thinker) step(ctx context.Context, w *channel.Work) (channel.Effects, e
 		InputIDs: inputIDs(e, d), ResultIDs: resultIDs(d), Inputs: d.Inputs, TaskSummary: d.TaskSummary,
 	}
 	c := t.newCommit(w, d)
+	decision.OnBehalfOf = c.Turn.OnBehalfOf
 	got, err := t.think(ctx, w, c, t.prompt(ctx, w, d, past))
 	if ctx.Err() != nil {
 		log.Info("thinker_end", "ok", false, "error", context.Cause(ctx))

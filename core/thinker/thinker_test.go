@@ -182,7 +182,7 @@ func TestStep(t *testing.T) {
 	}
 	want := &chat.ThinkerDecision{
 		ID: "t-1", Decision: "Both are 1.", Final: true, InputIDs: []string{"i1", "e1", "i2"}, ResultIDs: []string{"w1"},
-		Inputs: digest().Inputs, TaskSummary: "t9 running",
+		Inputs: digest().Inputs, TaskSummary: "t9 running", OnBehalfOf: ann,
 	}
 	if diff := cmp.Diff(want, decision(t, fx)); diff != "" {
 		t.Errorf("decision, -want +got:\n%s", diff)
