@@ -40,7 +40,7 @@ var walls = map[string]struct {
 	"core/usage":            {[]string{"core/llm"}, "a ledger is numbers, whoever spent them"},
 	"core/history":          {[]string{"core/chat", "core/tokens"}, "history is lines, whoever reads them"},
 	"core/fold":             {[]string{"core/chat", "core/history", "core/tokens"}, "folding knows lines and a function that shortens them"},
-	"core/memory":           {[]string{"core/chat"}, "memory is notes, whoever reads them"},
+	"core/memory":           {[]string{"core/chat", "core/channel", "core/tokens"}, "memory is notes, whoever reads them"},
 	"core/blob":             {nil, "a blob is text, whoever wrote it"},
 	"core/feed":             {[]string{"core/chat"}, "a feed is what a terminal follows"},
 	"core/action":           {[]string{"core/chat", "core/llm"}, "an action is described before it is done"},

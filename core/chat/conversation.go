@@ -33,6 +33,19 @@ func (c Conversation) Key() string {
 		url.PathEscape(c.Place) + "/" + url.PathEscape(c.Thread)
 }
 
+// Direct reports whether only one person and the bot are in the place: a direct
+// message, or a terminal. Slack's ids of direct messages begin with D (groups' do
+// not); Discord's have no guild, nor do its group messages, in which bots are not.
+func (c Conversation) Direct() bool {
+	switch c.Platform {
+	case "slack":
+		return strings.HasPrefix(c.Place, "D")
+	case "discord":
+		return c.Workspace == ""
+	}
+	return c.Platform == "console"
+}
+
 // WorkspaceKey spells the workspace or guild across platforms; "" where there is
 // none, as in a Discord DM.
 func (c Conversation) WorkspaceKey() string {

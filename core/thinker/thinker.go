@@ -48,6 +48,7 @@ type Options struct {
 	Style     action.Style     // how the model asks for actions; 0 means tool calls
 	Rounds    int              // model calls of one turn; 0 means 6
 	Mistakes  int              // rounds with mistakes that go back to the model; 0 means 3
+	Notes     Notes            // what is remembered and shown with what is said; nil means nothing
 	// Tasks describes the conversation's tasks, one a line. Nil means there are
 	// none; an error is logged and read as none.
 	Tasks  func(ctx context.Context, conversation string) (string, error)
@@ -140,7 +141,9 @@ func (t *Thinker) step(ctx context.Context, w *channel.Work) (channel.Effects, e
 	}
 	c := t.newCommit(w, d)
 	decision.OnBehalfOf = c.Turn.OnBehalfOf
-	got, err := t.think(ctx, w, c, t.prompt(ctx, w, d, past))
+	p := t.prompt(ctx, w, d, past)
+	p.Memory = t.remembered(ctx, c)
+	got, err := t.think(ctx, w, c, p)
 	if ctx.Err() != nil {
 		log.Info("thinker_end", "ok", false, "error", context.Cause(ctx))
 		return channel.Effects{}, context.Cause(ctx)
