@@ -56,15 +56,15 @@ func (o *Outbox) ahead(value any, at time.Time) []channel.Put {
 }
 
 // takeUp takes up the marker that was committed with the reply. One that leaves
-// no time, or that must be looked behind, is as good as none: nothing was posted
-// under it.
+// little time, or that must be looked behind, is as good as none: nothing was
+// posted under it.
 func (d *delivery) takeUp() {
 	a := d.w.Ahead
 	if len(a.Puts) != 1 || d.w.Suspect || json.Unmarshal([]byte(a.Puts[0].Value), &d.p) != nil {
 		return
 	}
 	d.redis, d.ours = a.At, a.Sent
-	if d.ahead = d.left() > 0; !d.ahead {
+	if d.ahead = d.left() >= d.o.opt.PostTimeout/2; !d.ahead {
 		d.p = progress{Since: d.p.Since}
 	}
 }

@@ -58,11 +58,12 @@ func newPlatform(t testing.TB) *platform {
 	return p
 }
 
-func (p *platform) show(c chat.Conversation, part adapters.Part, deadline time.Time) {
+// show takes a request in, unless its deadline has passed, and says whether it did.
+func (p *platform) show(c chat.Conversation, part adapters.Part, deadline time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !time.Now().Before(deadline) {
-		return
+		return false
 	}
 	s := shown{part.ReplyID, part.Index}
 	if p.ids[s] != "" {
@@ -75,6 +76,7 @@ func (p *platform) show(c chat.Conversation, part adapters.Part, deadline time.T
 	p.places[c.Place] = append(p.places[c.Place], s)
 	close(p.changed)
 	p.changed = make(chan struct{})
+	return true
 }
 
 func (p *platform) request(part adapters.Part) fate {
@@ -155,7 +157,9 @@ func (d *door) Post(ctx context.Context, c chat.Conversation, part adapters.Part
 	switch {
 	case f.never:
 	case f.after == 0:
-		d.p.show(c, part, deadline)
+		if !d.p.show(c, part, deadline) {
+			f.mute = true
+		}
 	default:
 		d.p.late.Go(func() {
 			t := time.NewTimer(f.after)

@@ -12,7 +12,7 @@ import (
 // own time; where there is an event to wait for, wait for that.
 func Eventually(t testing.TB, what string, try func() error) {
 	t.Helper()
-	const patience = 30 * time.Second
+	const patience = 2 * time.Minute
 	deadline := time.Now().Add(patience)
 	for {
 		err := try()
