@@ -54,8 +54,13 @@ type Options struct {
 	// all with it, so the role is that of an admin. Default: the name of the
 	// account.
 	User string
-	// Status answers /status, in Markdown. Default: none.
-	Status func(ctx context.Context) (string, error)
+	// Commands are what can be entered after a slash besides the terminal's own,
+	// such as /tasks. Default: none.
+	Commands Commands
+	// Tasks makes what tells which tasks of a conversation run, to show them under
+	// the prompt as they go. It is asked about once a second. Default: none are
+	// shown.
+	Tasks func(c chat.Conversation) func(ctx context.Context) ([]Task, error)
 	// Greeting is shown first to a person at a terminal, in Markdown: who answers,
 	// and what there is to know. Default: nothing.
 	Greeting string
@@ -70,7 +75,37 @@ type Options struct {
 	Out, Err io.Writer // default os.Stdout, os.Stderr
 	Environ  []string  // TERM, NO_COLOR; default os.Environ()
 	Now      func() time.Time
-	Logger   *slog.Logger // default: none
+	// LookEvery is the pause between two looks at running tasks. Default 1 s; where
+	// none runs, twice that.
+	LookEvery time.Duration
+	Logger    *slog.Logger // default: none
+}
+
+// Commands carries out what is entered after a slash.
+type Commands interface {
+	// List says what there is, in the order in which it is shown.
+	List() []Command
+	// Run carries out one command, given as its words, for whoever sits in the
+	// conversation, and answers in Markdown. It is given those that it does not
+	// know, too, to say which it does. An error that refuses (it has the
+	// method Refused() string, in Markdown) is shown as its reason.
+	Run(ctx context.Context, who chat.Author, in chat.Conversation, words []string) (string, error)
+}
+
+// A Command is one of Commands.
+type Command struct {
+	Name  string // without the slash
+	Usage string // the name and what may follow
+	Short string // what it does, in one sentence without a full stop
+}
+
+// A Task is one that runs, as it stands under the prompt.
+type Task struct {
+	Title   string
+	Last    string // what it told last; "" for nothing yet
+	Percent *int
+	Started time.Time
+	Ending  bool // it was told to end
 }
 
 // A Terminal is one person's end of one conversation.
@@ -94,6 +129,7 @@ func New(o Options) (*Terminal, error) {
 	}
 	o.Place = cmp.Or(o.Place, o.User)
 	o.Wait = cmp.Or(o.Wait, 5*time.Minute)
+	o.LookEvery = cmp.Or(o.LookEvery, time.Second)
 	if o.In == nil {
 		o.In = os.Stdin
 	}

@@ -22,6 +22,7 @@ type (
 	itemMsg    feed.Item // said in the conversation
 	noteMsg    string    // the terminal's own words, in Markdown
 	busyMsg    string    // what is going on
+	tasksMsg   []Task    // what runs in the background
 	printedMsg struct{}  // the last lines are above the prompt
 	tickMsg    struct{}  // the next picture of the spinner
 	leaveMsg   struct{}
@@ -33,6 +34,7 @@ type editScreen struct{ send func(tea.Msg) }
 func (s editScreen) Show(it feed.Item) { s.send(itemMsg(it)) }
 func (s editScreen) Note(text string)  { s.send(noteMsg(text)) }
 func (s editScreen) Busy(what string)  { s.send(busyMsg(what)) }
+func (s editScreen) Tasks(list []Task) { s.send(tasksMsg(list)) }
 
 // edit talks through a terminal with a line editor.
 func (t *Terminal) edit(ctx context.Context) error {
@@ -41,7 +43,7 @@ func (t *Terminal) edit(ctx context.Context) error {
 		t.o.Logger.Warn("no history of what was entered", "error", err)
 	}
 	e := newEditor(lookOf(true, t.env), history)
-	e.welcome = t.welcome()
+	e.welcome, e.now = t.welcome(), t.o.Now
 	e.warn = func(err error) { t.o.Logger.Warn("history of what was entered not kept", "error", err) }
 	program := tea.NewProgram(e, tea.WithInput(t.o.In), tea.WithOutput(t.o.Out), tea.WithEnvironment(t.o.Environ), tea.WithoutSignalHandler())
 	inner, l := t.begin(ctx, editScreen{program.Send})
@@ -69,13 +71,15 @@ type editor struct {
 	history *lineHistory
 	enter   func(line string) (begin func(), busy string, leave bool)
 	warn    func(error)
+	now     func() time.Time
 	welcome string // Markdown
 
 	width, height int
 	greeted       bool
 	busy          string
-	picture       int  // of the spinner
-	ticking       bool // a tick is on its way
+	tasks         []string // what runs in the background, below the prompt
+	picture       int      // of the spinner
+	ticking       bool     // a tick is on its way
 	queue         []string
 	printing      bool // lines are on their way to the terminal
 	leaving       bool
@@ -100,7 +104,7 @@ func newEditor(l look, h *lineHistory) *editor {
 	text.KeyMap.Paste = key.NewBinding() // it would run a program to ask for the clipboard; the terminal pastes
 	text.KeyMap.CopySelection = key.NewBinding()
 	text.Focus()
-	e := &editor{look: l, text: text, history: h, warn: func(error) {}, welcome: greeting}
+	e := &editor{look: l, text: text, history: h, warn: func(error) {}, now: time.Now, welcome: greeting}
 	e.resize(80, 24)
 	return e
 }
@@ -127,6 +131,8 @@ func (e *editor) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		e.print(render(string(msg), e.textWidth(), e.look))
 	case busyMsg:
 		return e, tea.Batch(e.setBusy(string(msg)), e.printNext())
+	case tasksMsg:
+		e.tasks = taskLines(msg, e.now())
 	case tickMsg:
 		e.ticking = false
 		e.picture++
@@ -261,6 +267,9 @@ func (e *editor) View() tea.View {
 	if e.busy != "" {
 		line := string(spinner[e.picture%len(spinner)]) + " " + e.busy
 		content, above = e.look.paint(faint, ansi.Truncate(line, e.width, "…"))+"\n"+content, 1
+	}
+	for _, line := range e.tasks {
+		content += "\n" + e.look.paint(faint, ansi.Truncate(line, e.width, "…"))
 	}
 	v := tea.NewView(content)
 	if c := e.text.Cursor(); c != nil {

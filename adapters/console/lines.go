@@ -139,6 +139,10 @@ func (s *lineScreen) Busy(what string) {
 	}
 }
 
+// Tasks shows nothing: what was written here cannot be taken back, and a line a
+// second would bury the talk.
+func (s *lineScreen) Tasks([]Task) {}
+
 func (s *lineScreen) promptLocked() {
 	if s.live {
 		_, _ = io.WriteString(s.err, "> ")

@@ -39,6 +39,9 @@ func (t *Terminal) begin(ctx context.Context, s screen) (context.Context, *live)
 		case <-ctx.Done():
 		}
 	})
+	if t.o.Tasks != nil {
+		l.work.Go(func() { l.watch(ctx) })
+	}
 	return ctx, l
 }
 
@@ -62,7 +65,7 @@ func (l *live) enter(ctx context.Context, line string) (begin func(), busy strin
 	case command == "/quit":
 		return func() {}, "", true
 	case command != "":
-		return func() { l.work.Go(func() { l.command(ctx, command) }) }, "", false
+		return func() { l.work.Go(func() { l.command(ctx, command, text) }) }, "", false
 	case text == "":
 		return func() {}, "", false
 	default:

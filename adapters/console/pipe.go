@@ -86,7 +86,7 @@ func (s *session) sendAll(ctx context.Context, lines <-chan string) (failed int,
 		case command == "/quit":
 			return failed, nil
 		case command != "":
-			if !s.command(ctx, command) {
+			if !s.command(ctx, command, message) {
 				failed++
 			}
 		default:

@@ -173,20 +173,21 @@ func TestPipeCommands(t *testing.T) {
 	if err := r.pipe(t, "/help\n/quit\nnever sent\n"); err != nil || r.texts() != "" || !strings.Contains(r.err.raw(), "`/stop`") {
 		t.Errorf("/help and /quit: %v, sent %q, error output %q", err, r.texts(), r.err.raw())
 	}
-	status := func(context.Context) (string, error) { return "all is **well**", nil }
-	r = newRig(t, func(o *Options) { o.Status = status })
+	r = newRig(t, func(o *Options) { o.Commands = &orders{answers: map[string]string{"status": "all is **well**"}} })
 	if err := r.pipe(t, "/status\n/stop\n"); err != nil || !strings.Contains(r.err.raw(), "all is **well**") || r.stops != 1 {
 		t.Errorf("/status and /stop: %v, %q, %d stops", err, r.err.raw(), r.stops)
 	}
-	for line, want := range map[string]string{"/sotp": "no command `/sotp`", "/a`b": "no command `/a'b`", "/etc/hosts is there": "no command `/etc/hosts`", "/status": "no status"} {
+	for line, want := range map[string]string{"/sotp": "no command `/sotp`", "/a`b": "no command `/a'b`", "/etc/hosts is there": "no command `/etc/hosts`", "/status": "no command `/status`"} {
 		r = newRig(t)
 		if err := r.pipe(t, line+"\n"); err == nil || !strings.Contains(r.err.raw(), want) || r.texts() != "" {
 			t.Errorf("%s: %v, %q, sent %q; want an error and %q", line, err, r.err.raw(), r.texts(), want)
 		}
 	}
-	r = newRig(t, func(o *Options) { o.Status = func(context.Context) (string, error) { return "", errAway } })
-	if err := r.pipe(t, "/status\n"); err == nil || !strings.Contains(r.err.raw(), errAway.Error()) {
-		t.Errorf("a status that fails: %v, %q", err, r.err.raw())
+	for err, want := range map[error]string{errAway: errAway.Error(), refused("not *yours*"): "not *yours*"} {
+		r = newRig(t, func(o *Options) { o.Commands = &orders{answers: map[string]string{"cancel": ""}, err: err} })
+		if err := r.pipe(t, "/cancel t1\n"); err == nil || !strings.Contains(r.err.raw(), want) {
+			t.Errorf("a command that fails: %v, %q, want %q", err, r.err.raw(), want)
+		}
 	}
 }
 

@@ -24,6 +24,8 @@ type screen interface {
 	Note(text string)
 	// Busy shows in one line what is going on; "" takes the line away.
 	Busy(what string)
+	// Tasks shows what runs in the background; none takes it away.
+	Tasks(running []Task)
 }
 
 // reader is the name under which terminals keep their cursor. All terminals of a

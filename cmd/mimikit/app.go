@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"maps"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -24,6 +24,7 @@ import (
 	"mimikit/core/fold"
 	"mimikit/core/history"
 	"mimikit/core/llm"
+	"mimikit/core/memory"
 	"mimikit/core/store"
 	"mimikit/core/task"
 	"mimikit/core/telemetry"
@@ -113,7 +114,7 @@ func newApp(ctx context.Context, cfg config.Config, log *slog.Logger, st *store.
 func (a *App) nodeOptions(loops []channel.Loop) channel.Options {
 	c := a.cfg.Channel
 	opt := channel.Options{
-		Client: a.store.Client, Blocking: a.store.Blocking, Keys: a.keys, NodeID: a.cfg.Node, Loops: loops, Extensions: task.Extensions(),
+		Client: a.store.Client, Blocking: a.store.Blocking, Keys: a.keys, NodeID: a.cfg.Node, Loops: loops, Extensions: slices.Concat(task.Extensions(), memory.Extensions()),
 		Lease: c.Lease, Poll: a.cfg.Teller.Poll, RebalanceEvery: c.RebalanceEvery,
 		HandBackGrace: c.StopGrace, StopGrace: min(c.StopGrace, 3*time.Second), MaxWaiting: c.MaxWaiting,
 		WaitReplicas: a.cfg.Redis.Wait, Generation: a.store.Generation, Mini: a.store.Volatile(), Logger: a.log,
@@ -180,6 +181,7 @@ func (a *App) loops(model *chosenModel) ([]channel.Loop, error) {
 	}
 	defs := thinker.Actions(hist)
 	tasks := a.taskLines
+	var notes thinker.Notes
 	if model.alone {
 		tasks = nil
 	} else {
@@ -187,7 +189,9 @@ func (a *App) loops(model *chosenModel) ([]channel.Loop, error) {
 		if err != nil {
 			return nil, err
 		}
-		defs = append(defs, more...)
+		store := memory.New(memory.Options{Client: a.store.Client, Keys: a.keys, Logger: a.log})
+		notes = store
+		defs = slices.Concat(defs, more, thinker.MemoryActions(store))
 	}
 	actions, err := action.New(defs...)
 	if err != nil {
@@ -202,7 +206,7 @@ func (a *App) loops(model *chosenModel) ([]channel.Loop, error) {
 	})
 	th := thinker.New(thinker.Options{
 		Model: measured, ModelName: model.name(c.LLM.Models.Thinker), Prompts: set, History: hist, Tasks: tasks, Logger: a.log, Bot: c.Name,
-		Actions: actions, Style: actionStyle(c), Rounds: c.Thinker.Rounds, Mistakes: c.Thinker.Mistakes,
+		Actions: actions, Notes: notes, Style: actionStyle(c), Rounds: c.Thinker.Rounds, Mistakes: c.Thinker.Mistakes,
 		Final: c.Teller.Format == config.Auto, MinInterval: c.Thinker.MinInterval,
 		Window: history.Limits{
 			Min: c.Thinker.HistoryMessages.Min, Max: c.Thinker.HistoryMessages.Max,
@@ -312,32 +316,4 @@ func (a *App) waiting(ctx context.Context) ([]telemetry.Waiting, error) {
 		out = append(out, telemetry.Waiting{Channel: string(c.Channel), Group: c.Group, Entries: int(c.Entries), Oldest: c.Oldest})
 	}
 	return out, nil
-}
-
-// status is the short report that /status shows.
-func (a *App) status(ctx context.Context) (string, error) {
-	s, err := a.node.Stats(ctx)
-	if err != nil {
-		return "", err
-	}
-	var waiting, owned int64
-	var oldest time.Duration
-	for _, c := range s.Channels {
-		waiting += c.Entries
-		oldest = max(oldest, c.Oldest)
-	}
-	for _, p := range s.Partitions {
-		if p.Node != "" {
-			owned++
-		}
-	}
-	text := fmt.Sprintf("model    %s\nstore    %s\nnodes    %d live, %d of %d partitions owned\nwaiting  %d", cmp.Or(a.model, "of the node that runs"),
-		a.store.Describe(), len(s.Nodes), owned, len(s.Partitions), waiting)
-	if waiting > 0 {
-		text += fmt.Sprintf(", the oldest for %s", oldest.Round(time.Millisecond))
-	}
-	if s.Dead > 0 {
-		text += fmt.Sprintf("\ndead     %d; see 'mimikit dead list'", s.Dead)
-	}
-	return text, nil
 }

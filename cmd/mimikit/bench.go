@@ -20,6 +20,18 @@ import (
 	"mimikit/core/store"
 )
 
+// benchCmds are what can be measured. `mimikit bench` alone is messages.
+type benchCmds struct {
+	Messages benchCmd      `cmd:"" default:"withargs" help:"Measure the pipeline with an instant model (the default)."`
+	Tasks    benchTasksCmd `cmd:"" help:"Measure the queue of background tasks with tasks that do nothing."`
+}
+
+// benchStore says on which Redis is measured.
+type benchStore struct {
+	Redis string `placeholder:"HOST:PORT" help:"Measure on this Redis instead of one of the bench's own."`
+	Store string `enum:"embedded,memory,configured" default:"embedded" help:"Without --redis: a redis-server of the bench's own (embedded, append-only file always), a Redis in the process (memory), or the configured one."`
+}
+
 // benchCmd measures the pipeline.
 type benchCmd struct {
 	Messages      int           `short:"n" default:"20000" help:"Messages to send."`
@@ -29,8 +41,7 @@ type benchCmd struct {
 	Compare       bool          `help:"Also run a bare pipeline with the same hops and payloads on the same Redis, in turns, and print the ratio of the medians."`
 	Rounds        int           `default:"3" help:"Runs of each with --compare."`
 	JSON          bool          `name:"json" help:"Print one line of JSON."`
-	Redis         string        `placeholder:"HOST:PORT" help:"Measure on this Redis instead of one of the bench's own."`
-	Store         string        `enum:"embedded,memory,configured" default:"embedded" help:"Without --redis: a redis-server of the bench's own (embedded, append-only file always), a Redis in the process (memory), or the configured one."`
+	benchStore    `embed:""`
 }
 
 // A load is what a run sends.
@@ -106,7 +117,7 @@ func (c *benchCmd) rounds() int {
 
 // config is the configuration of a bench: the chat pace without its pauses, and
 // a store of its own unless another is asked for.
-func (c *benchCmd) config(s *settings) (config.Config, func(), error) {
+func (c *benchStore) config(s *settings) (config.Config, func(), error) {
 	cfg, err := s.load()
 	if err != nil {
 		return cfg, nil, err

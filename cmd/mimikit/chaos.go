@@ -13,6 +13,12 @@ import (
 	"github.com/oklog/ulid/v2"
 )
 
+// chaosCmds are what can be tormented. `mimikit chaos` alone is messages.
+type chaosCmds struct {
+	Messages chaosCmd      `cmd:"" default:"withargs" help:"Torment the pipeline (the default): nothing lost, nothing answered twice, all in order."`
+	Tasks    chaosTasksCmd `cmd:"" help:"Torment background tasks: each ends once, in the right state, and is told once."`
+}
+
 // chaosCmd runs nodes as processes under faults and judges all that was posted.
 type chaosCmd struct {
 	Nodes         int           `default:"3" help:"Node processes."`
@@ -73,10 +79,16 @@ func (c *chaosCmd) mode() string {
 // run builds the world, sends under faults, heals, and judges.
 func (c *chaosCmd) run(ctx context.Context, out io.Writer, dir string) (*verdict, error) {
 	start := time.Now()
-	w, err := newWorld(ctx, c, dir)
+	platform, err := newChaosPlatform(c.Seed)
 	if err != nil {
 		return nil, err
 	}
+	defer platform.close()
+	w, err := newWorld(ctx, c, dir, (*chaosNode).loopArgs)
+	if err != nil {
+		return nil, err
+	}
+	w.platform = platform
 	defer w.close()
 	if c.Verbose {
 		w.say = func(format string, args ...any) {
@@ -93,6 +105,7 @@ func (c *chaosCmd) run(ctx context.Context, out io.Writer, dir string) (*verdict
 		return nil, err
 	}
 	w.heal()
+	platform.calmDown()
 	v := newVerdict(w, c.Failover)
 	v.drained = w.drain(ctx, c.Drain, c.Failover)
 	if err := v.judge(ctx); err != nil {

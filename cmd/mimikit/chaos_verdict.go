@@ -118,10 +118,14 @@ func (v *verdict) print(w io.Writer) error {
 	if _, err := fmt.Fprintf(w, "faults:   %s\nplatform: %s\n", tally(v.w.faults), tally(p.count)); err != nil {
 		return err
 	}
-	for i, b := range v.breaches {
+	return printBreaches(w, v.breaches, v.w.c.Seed)
+}
+
+// printBreaches prints the first breaches and the last word.
+func printBreaches(w io.Writer, breaches []string, seed uint64) error {
+	for i, b := range breaches {
 		if i == 20 {
-			_, err := fmt.Fprintf(w, "… and %d more\n", len(v.breaches)-i)
-			if err != nil {
+			if _, err := fmt.Fprintf(w, "… and %d more\n", len(breaches)-i); err != nil {
 				return err
 			}
 			break
@@ -131,8 +135,8 @@ func (v *verdict) print(w io.Writer) error {
 		}
 	}
 	word := "clean"
-	if len(v.breaches) > 0 {
-		word = fmt.Sprintf("%d breaches; repeat with --seed %d", len(v.breaches), v.w.c.Seed)
+	if len(breaches) > 0 {
+		word = fmt.Sprintf("%d breaches; repeat with --seed %d", len(breaches), seed)
 	}
 	_, err := fmt.Fprintf(w, "verdict:  %s\n", word)
 	return err

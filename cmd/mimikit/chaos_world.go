@@ -21,29 +21,28 @@ import (
 	"mimikit/core/store/faultproxy"
 )
 
-// A world is all that a chaos run has: Redis, the platform, and the nodes.
+// A world is all that a chaos run has: Redis, the nodes, and the platform where
+// there is one.
 type world struct {
 	c        *chaosCmd
 	dir      string
 	prefix   string
 	rand     *rand.Rand
-	platform *chaosPlatform
+	platform *chaosPlatform // set by whoever has one
 	redis    *chaosRedis
 	nodes    []*chaosNode
+	args     func(n *chaosNode) []string // how a node is called, but for its Redis
 	say      func(format string, args ...any)
 	faults   map[string]int
 	client   *http.Client
 }
 
-func newWorld(ctx context.Context, c *chaosCmd, dir string) (*world, error) {
+func newWorld(ctx context.Context, c *chaosCmd, dir string, args func(n *chaosNode) []string) (*world, error) {
 	w := &world{
-		c: c, dir: dir, prefix: runName(), rand: rand.New(rand.NewPCG(c.Seed, 1)), faults: map[string]int{},
+		c: c, dir: dir, args: args, prefix: runName(), rand: rand.New(rand.NewPCG(c.Seed, 1)), faults: map[string]int{},
 		say: func(string, ...any) {}, client: &http.Client{Timeout: 3 * time.Second},
 	}
 	var err error
-	if w.platform, err = newChaosPlatform(c.Seed); err != nil {
-		return nil, err
-	}
 	if w.redis, err = startRedis(ctx, dir, c.Failover); err != nil {
 		w.close()
 		return nil, err
@@ -75,7 +74,6 @@ func (w *world) close() {
 	if w.redis != nil {
 		w.redis.close()
 	}
-	w.platform.close()
 }
 
 func (w *world) startNodes() error {
@@ -167,7 +165,6 @@ func (w *world) note(kind, format string, args ...any) {
 // heal ends all faults; every node runs when it is called.
 func (w *world) heal() {
 	w.say("all is sent; healing")
-	w.platform.calmDown()
 	for _, n := range w.nodes {
 		if n.proxy != nil {
 			n.proxy.SetFaults(faultproxy.Faults{})
@@ -254,15 +251,18 @@ type chaosNode struct {
 	over   chan error
 }
 
+// loopArgs call a node of the pipeline.
+func (n *chaosNode) loopArgs() []string {
+	return []string{"chaos-node", "--platform", n.w.platform.url, "--listen", n.listen}
+}
+
 func (n *chaosNode) start() error {
 	self, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("find this program: %w", err)
 	}
-	args := []string{
-		"chaos-node", "--id", fmt.Sprintf("n%d-%d", n.i, time.Now().UnixNano()), "--platform", n.w.platform.url, "--listen", n.listen,
-		"--prefix", n.w.prefix, "--partitions", strconv.Itoa(n.w.c.Partitions), "--lease", n.w.c.Lease.String(),
-	}
+	args := append(n.w.args(n), "--id", fmt.Sprintf("n%d-%d", n.i, time.Now().UnixNano()),
+		"--prefix", n.w.prefix, "--partitions", strconv.Itoa(n.w.c.Partitions), "--lease", n.w.c.Lease.String())
 	if n.proxy != nil {
 		args = append(args, "--redis", n.proxy.Addr())
 	} else {

@@ -50,8 +50,13 @@ func (c *chatCmd) Run(ctx context.Context, std *streams, s *settings) error {
 	if err != nil {
 		return err
 	}
+	set, err := app.commands()
+	if err != nil {
+		return err
+	}
 	terminal, err := console.New(console.Options{
-		Inbox: app.inbox, Feed: app.feed, User: c.As, Place: c.Talk, Wait: c.Wait, Status: app.statusMarkdown, Greeting: greeting(app, joined),
+		Inbox: app.inbox, Feed: app.feed, User: c.As, Place: c.Talk, Wait: c.Wait, Greeting: greeting(app, joined),
+		Commands: orders{set}, Tasks: app.running,
 		HistoryFile: filepath.Join(cfg.DataDir, "chat-history"), In: std.in, Out: std.out, Err: std.err, Environ: s.environ, Logger: log,
 	})
 	if err != nil {
@@ -143,13 +148,4 @@ type lossy struct{ w io.Writer }
 func (l lossy) Write(p []byte) (int, error) {
 	_, _ = l.w.Write(p) // see chatLogger
 	return len(p), nil
-}
-
-// statusMarkdown is the status as /status shows it.
-func (a *App) statusMarkdown(ctx context.Context) (string, error) {
-	text, err := a.status(ctx)
-	if err != nil {
-		return "", err
-	}
-	return "```\n" + text + "\n```", nil
 }

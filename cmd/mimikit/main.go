@@ -29,13 +29,23 @@ type cli struct {
 
 	Chat      chatCmd      `cmd:"" default:"withargs" help:"Talk to the bot in this terminal (the default). Runs a node, or joins the one that runs."`
 	Serve     serveCmd     `cmd:"" help:"Run a node without a terminal."`
+	Tasks     tasksCmd     `cmd:"" help:"List background tasks."`
+	Task      taskCmd      `cmd:"" help:"Show one task, or follow it to its end."`
+	Cancel    cancelCmd    `cmd:"" help:"Cancel tasks and what they started."`
+	Retry     retryCmd     `cmd:"" help:"Start a task that failed or was canceled again."`
+	Status    statusCmd    `cmd:"" help:"Show how the bot is doing: nodes, what waits, tasks."`
+	Usage     usageCmd     `cmd:"" help:"Show what models were used for, by whom and when."`
+	Feedback  feedbackCmd  `cmd:"" help:"List what failed and what people said about the bot."`
+	Why       whyCmd       `cmd:"" help:"Tell where a message is now, and how long each hop took."`
+	Audit     auditCmd     `cmd:"" help:"List who changed what."`
 	Streams   streamsCmd   `cmd:"" help:"Show the channels: what waits, what is pending, who owns which partition."`
 	Dead      deadCmd      `cmd:"" help:"List, replay or drop dead letters: what was given up."`
 	Prompts   promptsCmd   `cmd:"" help:"Show what models are given, or check the files that shadow it."`
 	Settings  settingsCmd  `cmd:"" name:"config" help:"Check or print the settings."`
-	Bench     benchCmd     `cmd:"" help:"Measure the pipeline with an instant model."`
-	Chaos     chaosCmd     `cmd:"" help:"Kill, pause and cut off nodes and Redis, and check that nothing is lost or doubled."`
+	Bench     benchCmds    `cmd:"" help:"Measure the pipeline, or the queue of tasks."`
+	Chaos     chaosCmds    `cmd:"" help:"Kill, pause and cut off nodes and Redis, and check that nothing is lost or doubled."`
 	ChaosNode chaosNodeCmd `cmd:"" hidden:"" help:"A node of a chaos run."`
+	ChaosTask chaosTaskCmd `cmd:"" hidden:"" name:"chaos-task-node" help:"A node of a chaos run of tasks."`
 }
 
 // streams are where a command reads and writes.

@@ -63,9 +63,14 @@ func age(d time.Duration) string {
 	return d.Round(time.Second).String()
 }
 
-// withNode gives f a node that only looks: it joins an embedded Redis, or
-// connects to the one that is configured.
+// withNode gives f a node that only looks.
 func withNode(ctx context.Context, s *settings, f func(n *channel.Node) error) error {
+	return withApp(ctx, s, func(app *App) error { return f(app.node) })
+}
+
+// withApp gives f the parts of a process that only looks: it joins an embedded
+// Redis, or connects to the one that is configured.
+func withApp(ctx context.Context, s *settings, f func(app *App) error) error {
 	cfg, err := s.load()
 	if err != nil {
 		return err
@@ -83,5 +88,5 @@ func withNode(ctx context.Context, s *settings, f func(n *channel.Node) error) e
 	if err != nil {
 		return err
 	}
-	return f(app.node)
+	return f(app)
 }

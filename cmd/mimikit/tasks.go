@@ -76,7 +76,7 @@ func (a *App) work(model llm.Model, m *chosenModel, set *prompts.Set) ([]action.
 		return nil, err
 	}
 	return thinker.TaskActions(thinker.TaskOptions{
-		Issuer: &a.queue.Issuer, Store: a.queue, Profiles: []string{task.Standard}, Storage: a.files.ID(),
+		Issuer: a.queue.Issuer(), Store: a.queue, Profiles: []string{task.Standard}, Storage: a.files.ID(),
 	}), nil
 }
 

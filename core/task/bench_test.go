@@ -3,6 +3,7 @@ package task
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -14,6 +15,8 @@ import (
 func BenchmarkPool(b *testing.B) {
 	r := newRig(b, storetest.Redis(b))
 	done := make(chan struct{}, b.N+1)
+	var calls atomic.Int64
+	r.s.Client.AddHook(counter{&calls})
 	p := r.pool("n", func(context.Context, *Run) (Outcome, error) { return Outcome{}, nil }, func(o *PoolOptions) {
 		o.MaxConcurrent = 8
 		o.Hooks.Ended = func(Task, Status, time.Duration) { done <- struct{}{} }
@@ -27,6 +30,7 @@ func BenchmarkPool(b *testing.B) {
 	}
 	b.StopTimer()
 	p.stop()
+	b.ReportMetric(float64(calls.Load())/float64(b.N), "calls/task")
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "tasks/s")
 }
 

@@ -40,11 +40,23 @@ func (b *board) hearAll() {
 	}
 }
 
-// asking is called before a partition is asked, and gives what learn is to be told.
+// asking is called before a partition is asked, and before it is decided what it is
+// asked for. It gives what learn is to be told.
 func (b *board) asking(p int) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.parts[p].heard
+}
+
+// askingAll is asking of every partition.
+func (b *board) askingAll() []int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	list := make([]int, len(b.parts))
+	for p, x := range b.parts {
+		list[p] = x.heard
+	}
+	return list
 }
 
 // learn takes in an answer.

@@ -83,7 +83,7 @@ func TestCancelKeepsToItsConversation(t *testing.T) {
 		t.Parallel()
 		r := newRig(t, s, one)
 		id := r.enqueue(draft("c", "x"))
-		call, err := r.q.Issuer.Cancel(conv("d"), id, ann, "")
+		call, err := r.q.is.Cancel(conv("d"), id, ann, "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -92,6 +92,20 @@ func TestCancelKeepsToItsConversation(t *testing.T) {
 		}
 		if got := r.get(id); got.Status != Pending || !got.CancelRequestedAt.IsZero() {
 			t.Errorf("%+v", got)
+		}
+		// Nor by way of a child that somebody has given it.
+		d := draft("d", "stray")
+		d.ParentTaskID = id
+		stray := r.enqueue(d)
+		if _, err := r.q.Cancel(t.Context(), id, bob, ""); err != nil {
+			t.Fatal(err)
+		}
+		late := draft("d", "stray too")
+		late.ParentTaskID = id
+		for _, x := range []string{stray, r.enqueue(late)} {
+			if got := r.get(x); got.Status != Pending {
+				t.Errorf("%s of another conversation is %s", got.Title, got.Status)
+			}
 		}
 		many := Issuer{Keys: channel.Keys{Prefix: "x", Partitions: 1000}}
 		if _, err := many.Cancel(conv("d"), many.Derive(conv("c"), epoch), ann, ""); !errors.Is(err, ErrUnknown) {
@@ -143,7 +157,7 @@ func TestCancelCascades(t *testing.T) {
 		other := r.enqueue(draft("c", "unrelated"))
 
 		// In a commit only some are canceled at once; the rest is durable.
-		call, err := r.q.Issuer.Cancel(conv("c"), root, bob, "all of it")
+		call, err := r.q.is.Cancel(conv("c"), root, bob, "all of it")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -239,16 +253,16 @@ func TestAskAndAnswer(t *testing.T) {
 		if got := r.get(id); got.Question == nil || got.Question.ID != "q1" || got.Answer != "" || !got.CompletedAt.IsZero() {
 			t.Errorf("%+v", got)
 		}
-		if err := r.q.AnswerNow(ctx, conv("c"), id, "q0", "x", ann); !errors.Is(err, ErrClosed) {
+		if err := r.q.Answer(ctx, conv("c"), id, "q0", "x", ann); !errors.Is(err, ErrClosed) {
 			t.Errorf("to another question: %v", err)
 		}
-		if err := r.q.AnswerNow(ctx, conv("c"), id, "q1", "b", ann); err != nil {
+		if err := r.q.Answer(ctx, conv("c"), id, "q1", "b", ann); err != nil {
 			t.Fatal(err)
 		}
-		if err := r.q.AnswerNow(ctx, conv("c"), id, "q1", "b", ann); err != nil {
+		if err := r.q.Answer(ctx, conv("c"), id, "q1", "b", ann); err != nil {
 			t.Errorf("the same again: %v", err)
 		}
-		if err := r.q.AnswerNow(ctx, conv("c"), id, "q1", "a", bob); !errors.Is(err, ErrClosed) {
+		if err := r.q.Answer(ctx, conv("c"), id, "q1", "a", bob); !errors.Is(err, ErrClosed) {
 			t.Errorf("another answer: %v", err)
 		}
 		run = r.run(id)
@@ -265,14 +279,14 @@ func TestAskAndAnswer(t *testing.T) {
 		if got := r.get(id); got.Answer != "" || got.Question.ID != "q2" {
 			t.Errorf("%+v", got)
 		}
-		if err := r.q.AnswerNow(ctx, conv("c"), id, "q1", "b", ann); !errors.Is(err, ErrClosed) {
+		if err := r.q.Answer(ctx, conv("c"), id, "q1", "b", ann); !errors.Is(err, ErrClosed) {
 			t.Errorf("the first question again: %v", err)
 		}
-		if err := r.q.AnswerNow(ctx, conv("c"), id, "q2", strings.Repeat("x", chat.MaxText+5), ann); err != nil {
+		if err := r.q.Answer(ctx, conv("c"), id, "q2", strings.Repeat("x", chat.MaxText+5), ann); err != nil {
 			t.Fatal(err)
 		}
 		r.settle(r.run(id), how("succeed"))
-		if err := r.q.AnswerNow(ctx, conv("c"), r.q.Derive(conv("c"), epoch), "q", "x", ann); !errors.Is(err, ErrUnknown) {
+		if err := r.q.Answer(ctx, conv("c"), r.q.is.Derive(conv("c"), epoch), "q", "x", ann); !errors.Is(err, ErrUnknown) {
 			t.Errorf("of no task: %v", err)
 		}
 		r.checkClean()

@@ -11,10 +11,15 @@ import (
 // A Status is where a task is in its life.
 type Status = chat.TaskStatus
 
-// The statuses; those of the second line are ends.
+// The statuses; the last three are ends.
 const (
-	Deferred, Pending, Running, Waiting = chat.TaskDeferred, chat.TaskPending, chat.TaskRunning, chat.TaskWaiting
-	Succeeded, Failed, Canceled         = chat.TaskSucceeded, chat.TaskFailed, chat.TaskCanceled
+	Deferred  = chat.TaskDeferred
+	Pending   = chat.TaskPending
+	Running   = chat.TaskRunning
+	Waiting   = chat.TaskWaiting
+	Succeeded = chat.TaskSucceeded
+	Failed    = chat.TaskFailed
+	Canceled  = chat.TaskCanceled
 )
 
 // Statuses lists all statuses in the order of a task's life.

@@ -100,7 +100,7 @@ func everyTransition(t *testing.T, s *store.Store) {
 		to     map[Status]Status // from the others it stays
 	}{
 		"due": {func(id string, _ *Run) {
-			s.Client.ZAdd(ctx, r.q.Keys.In(0, "t:deferred"), z(0, id))
+			s.Client.ZAdd(ctx, r.q.keys.In(0, "t:deferred"), z(0, id))
 			if _, err := r.q.look(ctx, 0, "", nil); err != nil {
 				t.Fatal(err)
 			}
@@ -109,8 +109,8 @@ func everyTransition(t *testing.T, s *store.Store) {
 		"claim of what does not wait in the queue": {func(id string, _ *Run) {
 			// What another program has put there.
 			c := class(Standard, "") + " " + conv("c").Key()
-			s.Client.ZAdd(ctx, r.q.Keys.In(0, "t:queue"), z(0, c+" 0000000000000001 5 "+id))
-			s.Client.ZAdd(ctx, r.q.Keys.In(0, "t:ready"), z(0, class(Standard, "")+" 0000000000000001 "+conv("c").Key()))
+			s.Client.ZAdd(ctx, r.q.keys.In(0, "t:queue"), z(0, c+" 0000000000000001 5 "+id))
+			s.Client.ZAdd(ctx, r.q.keys.In(0, "t:ready"), z(0, class(Standard, "")+" 0000000000000001 "+conv("c").Key()))
 			r.claim(claimer, 0)
 		}, nil, map[Status]Status{Pending: Running}},
 		"succeed":         {end(how("succeed")), nil, map[Status]Status{Running: Succeeded}},
@@ -120,7 +120,7 @@ func everyTransition(t *testing.T, s *store.Store) {
 		"stop":            {end(how("back")), nil, map[Status]Status{Running: Pending}},
 		"lapse":           {end(how("lapse")), nil, map[Status]Status{Running: Pending}},
 		"ask":             {end(how("ask", "asked", "q2", "question", `{"id":"q2","question":"?"}`)), nil, map[Status]Status{Running: Waiting}},
-		"answer":          {func(id string, _ *Run) { _ = r.q.AnswerNow(ctx, conv("c"), id, "q1", "that", ann) }, nil, map[Status]Status{Waiting: Pending}},
+		"answer":          {func(id string, _ *Run) { _ = r.q.Answer(ctx, conv("c"), id, "q1", "that", ann) }, nil, map[Status]Status{Waiting: Pending}},
 		"cancel":          {cancel, nil, map[Status]Status{Deferred: Canceled, Pending: Canceled, Waiting: Canceled}},
 		"cancel, succeed": {both(cancel, end(how("succeed"))), nil, map[Status]Status{Deferred: Canceled, Pending: Canceled, Waiting: Canceled, Running: Canceled}},
 		"cancel, stop":    {both(cancel, end(how("back"))), nil, map[Status]Status{Deferred: Canceled, Pending: Canceled, Waiting: Canceled, Running: Canceled}},

@@ -26,7 +26,7 @@ type asked struct {
 }
 
 func newClaimer(q *Queue, node string) *claimer {
-	return &claimer{q: q, id: fmt.Sprintf("%013x", q.rand()>>12), node: node, open: map[int]*asked{}}
+	return &claimer{q: q, id: fmt.Sprintf("%013x", q.is.rand()>>12), node: node, open: map[int]*asked{}}
 }
 
 // An outlook is what a partition holds for who asked.
@@ -52,13 +52,13 @@ func (c *claimer) claim(ctx context.Context, p int, classes []string, worst stri
 	a := c.open[p]
 	if a == nil {
 		c.seq++
-		a = &asked{args: []any{signals(c.q.Keys), p, c.id, c.seq, c.node, c.q.o.MaxPerConversation, worst}, at: time.Now()}
+		a = &asked{args: []any{signals(c.q.keys), p, c.id, c.seq, c.node, c.q.o.MaxPerConversation, worst}, at: time.Now()}
 		for _, class := range classes {
 			a.args = append(a.args, class)
 		}
 		c.open[p] = a
 	}
-	got, err := c.q.sure(ctx, p, claimScript, fenced(c.q.Keys, p, claimsKey(c.q.Keys, p)), a.args...)
+	got, err := c.q.sure(ctx, p, claimScript, fenced(c.q.keys, p, claimsKey(c.q.keys, p)), a.args...)
 	if err != nil {
 		return nil, outlook{}, fmt.Errorf("claim a task of partition %d: %w", p, err)
 	}
@@ -102,11 +102,11 @@ type beat struct {
 // look sees what there is to do in a partition; it is called once. who is the pool
 // that would sweep, "" for none.
 func (q *Queue) look(ctx context.Context, p int, who string, classes []string) (view, error) {
-	args := []any{signals(q.Keys), p, who, q.o.Lease.Milliseconds(), q.o.MaxPerConversation}
+	args := []any{signals(q.keys), p, who, q.o.Lease.Milliseconds(), q.o.MaxPerConversation}
 	for _, class := range classes {
 		args = append(args, class)
 	}
-	got, err := q.send(ctx, p, q.o.CallTimeout, lookScript, fenced(q.Keys, p, claimsKey(q.Keys, p), sweeperKey(q.Keys, p)), args...)
+	got, err := q.send(ctx, p, q.o.CallTimeout, lookScript, fenced(q.keys, p, claimsKey(q.keys, p), sweeperKey(q.keys, p)), args...)
 	if err != nil {
 		return view{}, fmt.Errorf("look at the tasks of partition %d: %w", p, err)
 	}
@@ -133,7 +133,7 @@ func (q *Queue) shows(ctx context.Context, p int, timeout time.Duration, tokens 
 	for i, t := range tokens {
 		args[i] = t
 	}
-	got, err := q.send(ctx, p, timeout, beatScript, fenced(q.Keys, p), args...)
+	got, err := q.send(ctx, p, timeout, beatScript, fenced(q.keys, p), args...)
 	if err != nil {
 		return nil, fmt.Errorf("show that %d runs of partition %d live: %w", len(tokens), p, err)
 	}
@@ -152,17 +152,17 @@ func (q *Queue) shows(ctx context.Context, p int, timeout time.Duration, tokens 
 func (q *Queue) forget(ctx context.Context, p int, now time.Time) (bool, error) {
 	const page = 50
 	cutoff := strconv.FormatInt(now.Add(-q.o.Retention).UnixMilli(), 10)
-	ids, err := q.o.Client.ZRangeByScore(ctx, endedKey(q.Keys, p), &redis.ZRangeBy{Min: "-inf", Max: cutoff, Count: page}).Result()
+	ids, err := q.o.Client.ZRangeByScore(ctx, endedKey(q.keys, p), &redis.ZRangeBy{Min: "-inf", Max: cutoff, Count: page}).Result()
 	if err != nil {
 		return false, fmt.Errorf("list the tasks of partition %d that ended long ago: %w", p, err)
 	}
 	if len(ids) == 0 {
 		return false, nil
 	}
-	keys := fenced(q.Keys, p)
+	keys := fenced(q.keys, p)
 	args := []any{cutoff, len(keys)}
 	for _, id := range ids {
-		keys = append(keys, promptKey(q.Keys, p, id), outputKey(q.Keys, p, id), checkpointKey(q.Keys, p, id), progressKey(q.Keys, p, id))
+		keys = append(keys, promptKey(q.keys, p, id), outputKey(q.keys, p, id), checkpointKey(q.keys, p, id), progressKey(q.keys, p, id))
 		args = append(args, id)
 	}
 	got, err := q.send(ctx, p, q.o.CallTimeout, forgetScript, keys, args...)

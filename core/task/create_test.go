@@ -24,7 +24,7 @@ func TestCreateKeepsEveryField(t *testing.T) {
 		r := newRig(t, s)
 		c := conv("c")
 		parent := r.enqueue(draft("c", "parent"))
-		id := r.q.Derive(c, epoch, "trigger-1", "slot-9")
+		id := r.q.is.Derive(c, epoch, "trigger-1", "slot-9")
 		later := time.Now().Add(time.Hour).Truncate(time.Millisecond).UTC()
 		d := Draft{
 			ID: id, Profile: Expert, Title: "Ünïcode \"and\" <b>\n lines", Prompt: "do\n{\"a\":1}\x01 你好", Conversation: c, Requester: bob,
@@ -138,7 +138,7 @@ func TestCreateOnce(t *testing.T) {
 		}
 
 		given := d
-		given.ID = r.q.Derive(d.Conversation, epoch, "slot")
+		given.ID = r.q.is.Derive(d.Conversation, epoch, "slot")
 		if id := r.enqueue(given); id != given.ID {
 			t.Errorf("made %s, want %s", id, given.ID)
 		}
@@ -196,7 +196,7 @@ func TestResult(t *testing.T) {
 		r := newRig(t, s)
 		d := draft("c", "say \"it\" & <b>")
 		d.SourceTriggerID = "tr1"
-		d.ParentTaskID = r.q.Derive(d.Conversation, epoch, "p")
+		d.ParentTaskID = r.q.is.Derive(d.Conversation, epoch, "p")
 		id := r.enqueue(d)
 		run := r.run(id)
 		out := Outcome{
@@ -268,10 +268,10 @@ func TestWatch(t *testing.T) {
 			}
 			return got[0]
 		}
-		do(r.q.Watch(c, id, "tr1"))
-		do(r.q.Watch(c, id, "tr1"))
-		do(r.q.Watch(c, id, "tr2"))
-		do(r.q.Unwatch(c, id, "tr2"))
+		do(r.q.is.Watch(c, id, "tr1"))
+		do(r.q.is.Watch(c, id, "tr1"))
+		do(r.q.is.Watch(c, id, "tr2"))
+		do(r.q.is.Unwatch(c, id, "tr2"))
 		if got := r.get(id).WatchedBy; !cmp.Equal(got, []string{"tr1"}) {
 			t.Errorf("watched by %q", got)
 		}
@@ -279,17 +279,35 @@ func TestWatch(t *testing.T) {
 		if n, m := len(r.told(channel.SupervisorEvent)[id]), len(r.told(channel.WorkerResult)[id]); n != 1 || m != 1 {
 			t.Errorf("the supervisor was told %d times, people %d times", n, m)
 		}
-		do(r.q.Watch(c, id, "tr3"))
-		do(r.q.Watch(c, id, "tr3"))
+		do(r.q.is.Watch(c, id, "tr3"))
+		do(r.q.is.Watch(c, id, "tr3"))
 		events := r.told(channel.SupervisorEvent)[id]
 		if len(events) != 2 || !cmp.Equal(events[0], events[1]) {
 			t.Errorf("told %+v", events)
 		}
-		if _, err := r.q.Watch(c, id, "two words"); err == nil {
+		if _, err := r.q.is.Watch(c, id, "two words"); err == nil {
 			t.Error("a trigger id of two words was taken")
 		}
-		if got := do(r.q.Watch(c, r.q.Derive(c, epoch, "none"), "tr")); got != "unknown" {
+		if got := do(r.q.is.Watch(c, r.q.is.Derive(c, epoch, "none"), "tr")); got != "unknown" {
 			t.Errorf("watching nothing: %s", got)
+		}
+	})
+}
+
+// A result says after which stop of its conversation it came.
+func TestResultAfterStop(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, s *store.Store) {
+		t.Parallel()
+		r := newRig(t, s, one)
+		for want, place := range map[string]string{"7": "c", "0": "d"} {
+			if want != "0" {
+				s.Client.HSet(t.Context(), r.q.keys.Stops(0), conv(place).Key(), want)
+			}
+			r.settle(r.run(r.enqueue(draft(place, "x"))), how("succeed"))
+			entries := s.Client.XRevRangeN(t.Context(), r.q.keys.Stream(0, channel.WorkerResult), "+", "-", 1).Val()
+			if len(entries) != 1 || entries[0].Values["stop"] != want {
+				t.Errorf("%+v, want stop %s", entries, want)
+			}
 		}
 	})
 }
@@ -321,12 +339,12 @@ func TestStoredShape(t *testing.T) {
 		st := r.stateOf(id)
 		st["later"] = map[string]any{"deep": []any{"a", "b"}, "n": "17"}
 		data, _ := json.Marshal(st)
-		s.Client.HSet(t.Context(), stateKey(r.q.Keys, 0), id, data)
+		s.Client.HSet(t.Context(), stateKey(r.q.keys, 0), id, data)
 		r.settle(r.run(id), how("succeed"))
 		if diff := cmp.Diff(st["later"], r.stateOf(id)["later"]); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)
 		}
-		s.Client.HSet(t.Context(), rowsKey(r.q.Keys, 0), id, "{")
+		s.Client.HSet(t.Context(), rowsKey(r.q.keys, 0), id, "{")
 		if _, err := r.q.Get(t.Context(), id); err == nil || errors.Is(err, ErrUnknown) || !strings.Contains(err.Error(), id) {
 			t.Errorf("a damaged row: %v", err)
 		}

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net/url"
 	"slices"
@@ -14,8 +15,6 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
-
-	"maps"
 
 	"mimikit/core/channel"
 	"mimikit/core/chat"
@@ -204,7 +203,9 @@ func (is *Issuer) cancel(p int, id, conv string, by chat.Author, reason string) 
 		return channel.Call{}, fmt.Errorf("cancel task %s: encode who wants it: %w", id, err)
 	}
 	reason, _ = cutText(reason, MaxError)
-	return is.op(p, "cancel", id, conv, string(who), reason, is.commitID()), nil
+	call := is.op(p, "cancel", id, conv, string(who), reason, is.commitID())
+	call.Keys = append(call.Keys, checkpointKey(is.Keys, p, id))
+	return call, nil
 }
 
 // Answer spells the answer to the question with which a task waits, so that it

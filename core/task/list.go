@@ -80,7 +80,7 @@ func (q *Queue) List(ctx context.Context, f Filter, from string, limit int) (Pag
 func (q *Queue) index(f Filter) (words []string, parts []int, err error) {
 	switch {
 	case f.Conversation != nil:
-		return []string{"c " + f.Conversation.Key()}, []int{q.Keys.Partition(f.Conversation.Key())}, nil
+		return []string{"c " + f.Conversation.Key()}, []int{q.keys.Partition(f.Conversation.Key())}, nil
 	case f.Parent != "":
 		p, err := q.partition(f.Parent)
 		return []string{"p " + f.Parent}, []int{p}, err
@@ -96,7 +96,7 @@ func (q *Queue) index(f Filter) (words []string, parts []int, err error) {
 	default:
 		words = []string{"a"}
 	}
-	for p := range q.Keys.Partitions {
+	for p := range q.keys.Partitions {
 		parts = append(parts, p)
 	}
 	return words, parts, nil
@@ -112,7 +112,7 @@ func (q *Queue) newest(ctx context.Context, words []string, parts []int, before 
 			if before != "" {
 				r.Max = "(" + w + " " + before
 			}
-			cmds = append(cmds, pipe.ZRevRangeByLex(ctx, indexKey(q.Keys, p), r))
+			cmds = append(cmds, pipe.ZRevRangeByLex(ctx, indexKey(q.keys, p), r))
 		}
 	}
 	if _, err := pipe.Exec(ctx); err != nil {

@@ -12,7 +12,7 @@ import (
 // listen hears what the scripts signal. Nothing depends on it but time: what is
 // not heard is found by looking.
 func (p *Pool) listen(ctx context.Context) {
-	sub := p.q.o.Client.Subscribe(ctx, signals(p.q.Keys))
+	sub := p.q.o.Client.Subscribe(ctx, signals(p.q.keys))
 	defer func() { _ = sub.Close() }()
 	heard := sub.ChannelWithSubscriptions(redis.WithChannelHealthCheckInterval(time.Minute), redis.WithChannelSize(1000))
 	for {
@@ -45,7 +45,7 @@ func (p *Pool) hear(signal string) {
 		return
 	}
 	part, err := strconv.Atoi(about)
-	if err != nil || part < 0 || part >= p.q.Keys.Partitions {
+	if err != nil || part < 0 || part >= p.q.keys.Partitions {
 		return
 	}
 	switch what {

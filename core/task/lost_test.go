@@ -57,10 +57,10 @@ func TestLostAnswers(t *testing.T) {
 			}
 			switch end.to {
 			case Deferred:
-				s.Client.ZAdd(ctx, r.q.Keys.In(0, "t:deferred"), z(0, id))
+				s.Client.ZAdd(ctx, r.q.keys.In(0, "t:deferred"), z(0, id))
 			case Waiting:
 				f.loseNext()
-				must(r.q.AnswerNow(ctx, conv("c"), id, "q", "that", ann))
+				must(r.q.Answer(ctx, conv("c"), id, "q", "that", ann))
 			}
 			if run = r.claim(c, 0); run == nil {
 				t.Fatalf("after %s there is nothing to claim", end.how)
@@ -87,7 +87,7 @@ func TestLostAnswers(t *testing.T) {
 		if got := r.get(second).ArchivePath; got != "tasks/y.md" {
 			t.Errorf("archived at %q", got)
 		}
-		if n := s.Client.XLen(ctx, r.q.Keys.Stream(0, channel.SupervisorEvent)).Val(); n != 1 {
+		if n := s.Client.XLen(ctx, r.q.keys.Stream(0, channel.SupervisorEvent)).Val(); n != 1 {
 			t.Errorf("the supervisor was told %d times of one question", n)
 		}
 		for id, list := range r.told(channel.WorkerResult) {
@@ -95,7 +95,7 @@ func TestLostAnswers(t *testing.T) {
 				t.Errorf("%s has %d results", id, len(list))
 			}
 		}
-		if n := s.Client.XLen(ctx, r.q.Keys.In(0, "feedback")).Val(); n != 1 {
+		if n := s.Client.XLen(ctx, r.q.keys.In(0, "feedback")).Val(); n != 1 {
 			t.Errorf("%d notes of one failure", n)
 		}
 		if f.lost < 25 {
@@ -144,7 +144,7 @@ func TestLateCalls(t *testing.T) {
 		if got, err := first.Checkpoint(ctx); string(got) != "2" || err != nil {
 			t.Errorf("the checkpoint is %q, %v", got, err)
 		}
-		if n := s.Client.HLen(ctx, r.q.Keys.In(0, "t:runs")).Val(); n != 2 {
+		if n := s.Client.HLen(ctx, r.q.keys.In(0, "t:runs")).Val(); n != 2 {
 			t.Errorf("%d runs, want 2", n)
 		}
 		r.settle(first, how("back"))
@@ -153,7 +153,7 @@ func TestLateCalls(t *testing.T) {
 			t.Errorf("%+v", run)
 		}
 		again()
-		if n := s.Client.HLen(ctx, r.q.Keys.In(0, "t:runs")).Val(); n != 1 {
+		if n := s.Client.HLen(ctx, r.q.keys.In(0, "t:runs")).Val(); n != 1 {
 			t.Errorf("%d runs, want 1", n)
 		}
 		for i, want := range []Status{Running, Succeeded, Pending, Pending} {
@@ -187,7 +187,7 @@ func TestUnknownClaim(t *testing.T) {
 		if run := r.claim(c, 0); run == nil || run.Task.ID != id {
 			t.Errorf("%+v", run)
 		}
-		if n := s.Client.HLen(t.Context(), r.q.Keys.In(0, "t:runs")).Val(); n != 1 {
+		if n := s.Client.HLen(t.Context(), r.q.keys.In(0, "t:runs")).Val(); n != 1 {
 			t.Errorf("%d runs, want 1", n)
 		}
 	})
@@ -244,7 +244,7 @@ func TestRefused(t *testing.T) {
 		r := newRig(t, s, one)
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
-		for _, k := range fixed(r.q.Keys, 0) {
+		for _, k := range fixed(r.q.keys, 0) {
 			s.Client.Set(ctx, k, "not ours", 0)
 			id, _, err := r.q.Enqueue(ctx, draft("c", "x"))
 			if err == nil || ctx.Err() != nil {
@@ -267,11 +267,11 @@ func TestNewRefuses(t *testing.T) {
 	}
 	for name, change := range map[string]func(*Options){
 		"no client":    func(o *Options) { o.Client = nil },
-		"no prefix":    func(o *Options) { o.Keys.Prefix = "" },
-		"partitions":   func(o *Options) { o.Keys.Partitions = 2000 },
+		"no prefix":    func(o *Options) { o.Issuer.Keys.Prefix = "" },
+		"partitions":   func(o *Options) { o.Issuer.Keys.Partitions = 2000 },
 		"a negative":   func(o *Options) { o.Lease = -1 },
-		"profile name": func(o *Options) { o.Profiles = map[string]Profile{"a b": {}} },
-		"backoff":      func(o *Options) { o.Profiles = map[string]Profile{"a": {Retry: Retry{Backoff: 2 * time.Hour}}} },
+		"profile name": func(o *Options) { o.Issuer.Profiles = map[string]Profile{"a b": {}} },
+		"backoff":      func(o *Options) { o.Issuer.Profiles = map[string]Profile{"a": {Retry: Retry{Backoff: 2 * time.Hour}}} },
 	} {
 		o := good
 		change(&o)

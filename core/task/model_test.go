@@ -231,7 +231,7 @@ func (m *model) ghost() {
 func (m *model) answer() {
 	if x := m.pick(is(Waiting)); x != nil {
 		m.say("answer %s", x.id)
-		if err := m.q.AnswerNow(m.t.Context(), conv(x.place), x.id, x.question, "a", ann); err != nil {
+		if err := m.q.Answer(m.t.Context(), conv(x.place), x.id, x.question, "a", ann); err != nil {
 			m.fail("answer: %v", err)
 		}
 		x.status = Pending
@@ -244,7 +244,7 @@ func (m *model) due() {
 		return
 	}
 	m.say("due %s", x.id)
-	m.s.Client.ZAdd(m.t.Context(), m.q.Keys.In(0, "t:deferred"), z(0, x.id))
+	m.s.Client.ZAdd(m.t.Context(), m.q.keys.In(0, "t:deferred"), z(0, x.id))
 	if _, err := m.q.look(m.t.Context(), 0, "", allClasses); err != nil {
 		m.t.Fatal(err)
 	}
@@ -260,7 +260,7 @@ func (m *model) fail(format string, args ...any) {
 func (m *model) check() {
 	m.t.Helper()
 	ctx := m.t.Context()
-	in := func(name string) string { return m.q.Keys.In(0, "t:"+name) }
+	in := func(name string) string { return m.q.keys.In(0, "t:"+name) }
 	got, err := m.q.get(ctx, m.order)
 	if err != nil || len(got) != len(m.order) {
 		m.fail("read %d of %d tasks: %v", len(got), len(m.order), err)
@@ -334,9 +334,9 @@ func (m *model) check() {
 func TestModel(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, s *store.Store) {
 		t.Parallel()
-		seeds, steps := uint64(60), 120
+		seeds, steps := uint64(40), 120
 		if s.Volatile() {
-			seeds, steps = 10, 60
+			seeds, steps = 6, 60
 		}
 		for seed := range seeds {
 			t.Run(fmt.Sprint(seed), func(t *testing.T) {

@@ -37,13 +37,13 @@ func (r *rig) aged(id string, by time.Duration) {
 	at := number(st["enqueued"].(string)) - by.Milliseconds()
 	g := st["class"].(string) + " " + st["conv"].(string)
 	spot := fmt.Sprintf("%s %016d %d %s %s", g, at-int64(old.Priority)*PriorityStep.Milliseconds(), old.Priority, st["seq"], id)
-	q, ready, heads := r.q.Keys.In(0, "t:queue"), r.q.Keys.In(0, "t:ready"), r.q.Keys.In(0, "t:heads")
+	q, ready, heads := r.q.keys.In(0, "t:queue"), r.q.keys.In(0, "t:ready"), r.q.keys.In(0, "t:heads")
 	s := r.s.Client
 	s.ZRem(ctx, q, st["spot"])
 	s.ZAdd(ctx, q, z(0, spot))
-	if err := s.HSet(ctx, stateKey(r.q.Keys, 0), id, strings.NewReplacer(
+	if err := s.HSet(ctx, stateKey(r.q.keys, 0), id, strings.NewReplacer(
 		`"spot":"`+st["spot"].(string)+`"`, `"spot":"`+spot+`"`, `"enqueued":"`+st["enqueued"].(string)+`"`, fmt.Sprintf(`"enqueued":"%d"`, at),
-	).Replace(strings.ReplaceAll(s.HGet(ctx, stateKey(r.q.Keys, 0), id).Val(), `\/`, "/"))).Err(); err != nil {
+	).Replace(strings.ReplaceAll(s.HGet(ctx, stateKey(r.q.keys, 0), id).Val(), `\/`, "/"))).Err(); err != nil {
 		r.t.Fatal(err)
 	}
 	had := strings.Fields(s.HGet(ctx, heads, g).Val())
@@ -89,6 +89,25 @@ func TestOrderWithinAConversation(t *testing.T) {
 			t.Errorf("ran %q,\nwant %q", got, want)
 		}
 		r.checkClean()
+	})
+}
+
+// Priority counts from the first moment, within a conversation and between them.
+func TestPriority(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, s *store.Store) {
+		t.Parallel()
+		r := newRig(t, s, one)
+		for _, x := range []struct {
+			place    string
+			priority int
+		}{{"a", 2}, {"a", 4}, {"b", 3}, {"a", 8}, {"c", 9}, {"b", 5}} {
+			d := draft(x.place, fmt.Sprintf("%s%d", x.place, x.priority))
+			d.Priority = new(x.priority)
+			r.enqueue(d)
+		}
+		if got, want := r.drain(newClaimer(r.q, "n")), []string{"c9", "a8", "b5", "a4", "b3", "a2"}; !slices.Equal(got, want) {
+			t.Errorf("ran %v, want %v", got, want)
+		}
 	})
 }
 

@@ -76,7 +76,7 @@ func NewPool(o PoolOptions) (*Pool, error) {
 	o.Grace = cmp.Or(o.Grace, 5*time.Second)
 	o.Look = min(cmp.Or(o.Look, 10*time.Second), o.Queue.o.Lease*2/3)
 	return &Pool{
-		q: o.Queue, o: o, log: o.Queue.log, claims: newClaimer(o.Queue, o.Node), board: newBoard(o.Queue.Keys.Partitions),
+		q: o.Queue, o: o, log: o.Queue.log, claims: newClaimer(o.Queue, o.Node), board: newBoard(o.Queue.keys.Partitions),
 		poke: make(chan struct{}, 1), urge: make(chan struct{}, 1),
 		runs: map[string]*Run{},
 	}, nil

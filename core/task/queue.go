@@ -21,7 +21,7 @@ var ErrUnknown = errors.New("there is no such task")
 // Options of a Queue. Issuer.Keys and Client are needed; the zero value of a
 // duration or a bound means its default.
 type Options struct {
-	Issuer
+	Issuer Issuer
 	Client redis.UniversalClient // must not repeat commands by itself
 
 	MaxPerConversation int           // tasks of one conversation that run at once, on all nodes; 0 means no bound. To be the same on all nodes
@@ -46,9 +46,10 @@ type Options struct {
 // A Queue is where tasks wait, run and are remembered. It holds no state of its
 // own and is safe for concurrent use.
 type Queue struct {
-	Issuer
-	o   Options
-	log *slog.Logger
+	o    Options
+	is   *Issuer
+	keys channel.Keys
+	log  *slog.Logger
 }
 
 // New checks the options. It does not connect.
@@ -56,13 +57,13 @@ func New(o Options) (*Queue, error) {
 	if o.Client == nil {
 		return nil, errors.New("new task queue: Client must be set")
 	}
-	if o.Keys.Prefix == "" || o.Keys.Partitions < 1 || o.Keys.Partitions > 1024 {
-		return nil, fmt.Errorf("new task queue: prefix %q with %d partitions; want a prefix, and 1 to 1024", o.Keys.Prefix, o.Keys.Partitions)
+	if o.Issuer.Keys.Prefix == "" || o.Issuer.Keys.Partitions < 1 || o.Issuer.Keys.Partitions > 1024 {
+		return nil, fmt.Errorf("new task queue: prefix %q with %d partitions; want a prefix, and 1 to 1024", o.Issuer.Keys.Prefix, o.Issuer.Keys.Partitions)
 	}
 	if o.MaxPerConversation < 0 || o.MaxLapses < 0 || o.Lease < 0 || o.Retention < 0 || o.CallTimeout < 0 {
 		return nil, errors.New("new task queue: a bound or a duration is negative")
 	}
-	for name, p := range o.Profiles {
+	for name, p := range o.Issuer.Profiles {
 		if !plain(name) || p.Timeout < 0 || p.Timeout > maxTimeout || p.Retry.MaxAttempts < 0 || p.Retry.Backoff < 0 || p.Retry.Backoff > maxBackoff {
 			return nil, fmt.Errorf("new task queue: profile %q %+v: want a name of a-z, 0-9, _ and -, a timeout up to %s, a backoff up to %s", name, p, maxTimeout, maxBackoff)
 		}
@@ -80,14 +81,17 @@ func New(o Options) (*Queue, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Queue{Issuer: o.Issuer, o: o, log: o.Logger}, nil
+	return &Queue{o: o, is: &o.Issuer, keys: o.Issuer.Keys, log: o.Logger}, nil
 }
+
+// Issuer spells what commits do to the tasks of this queue.
+func (q *Queue) Issuer() *Issuer { return q.is }
 
 // Enqueue creates a task by itself, as [Issuer.Create] does in a commit, and says
 // which task stands for the draft: a new one, or the one that there is. It calls
 // Redis until that has answered or ctx is over.
 func (q *Queue) Enqueue(ctx context.Context, d Draft) (id string, created bool, err error) {
-	t, call, err := q.Create(d)
+	t, call, err := q.is.Create(d)
 	if err != nil {
 		return "", false, err
 	}
@@ -124,7 +128,7 @@ func (q *Queue) Cancel(ctx context.Context, id string, by chat.Author, reason st
 	if err != nil {
 		return Cancellation{}, fmt.Errorf("cancel: %w", err)
 	}
-	call, err := q.cancel(p, id, "", by, reason)
+	call, err := q.is.cancel(p, id, "", by, reason)
 	if err != nil {
 		return Cancellation{}, err
 	}
@@ -150,10 +154,10 @@ func (q *Queue) Cancel(ctx context.Context, id string, by chat.Author, reason st
 // wait for it any more.
 var ErrClosed = errors.New("the question is not open any more")
 
-// AnswerNow is [Issuer.Answer] without a commit around it. It fails with
-// ErrUnknown or ErrClosed.
-func (q *Queue) AnswerNow(ctx context.Context, c chat.Conversation, id, question, text string, by chat.Author) error {
-	call, err := q.Answer(c, id, question, text, by)
+// Answer answers the question of a task by itself, as [Issuer.Answer] does in a
+// commit. It fails with ErrUnknown or ErrClosed.
+func (q *Queue) Answer(ctx context.Context, c chat.Conversation, id, question, text string, by chat.Author) error {
+	call, err := q.is.Answer(c, id, question, text, by)
 	if err != nil {
 		return err
 	}
@@ -177,7 +181,7 @@ func (q *Queue) Archived(ctx context.Context, id, path string) error {
 	if err != nil {
 		return fmt.Errorf("note the archive: %w", err)
 	}
-	got, err := q.perform(ctx, q.op(p, "archived", id, path), id)
+	got, err := q.perform(ctx, q.is.op(p, "archived", id, path), id)
 	switch {
 	case err != nil:
 	case got[0] == "unknown":
@@ -195,11 +199,11 @@ func (q *Queue) Archived(ctx context.Context, id, path string) error {
 func (q *Queue) Cascade(ctx context.Context, p int) error {
 	var done []string
 	for {
-		args := []any{signals(q.Keys), p, 50}
+		args := []any{signals(q.keys), p, 50}
 		for _, id := range done {
 			args = append(args, id)
 		}
-		got, err := q.sure(ctx, p, cascadeScript, fenced(q.Keys, p), args...)
+		got, err := q.sure(ctx, p, cascadeScript, fenced(q.keys, p), args...)
 		if err != nil {
 			return fmt.Errorf("cancel what canceled tasks of partition %d started: %w", p, err)
 		}
@@ -237,7 +241,7 @@ func (q *Queue) cancelTriggers(ctx context.Context, id string) error {
 // partition says where a task lives.
 func (q *Queue) partition(id string) (int, error) {
 	_, p, err := ParseID(id)
-	if err == nil && p >= q.Keys.Partitions {
+	if err == nil && p >= q.keys.Partitions {
 		err = fmt.Errorf("task %s: %w", id, ErrUnknown)
 	}
 	return p, err
@@ -250,7 +254,7 @@ func (q *Queue) perform(ctx context.Context, c channel.Call, id string) ([]strin
 	for i, a := range c.Args {
 		args[i] = a
 	}
-	got, err := q.sure(ctx, p, callScript, append([]string{q.Keys.Commits(p)}, c.Keys...), args...)
+	got, err := q.sure(ctx, p, callScript, append([]string{q.keys.Commits(p)}, c.Keys...), args...)
 	if err != nil {
 		return nil, err
 	}

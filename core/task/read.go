@@ -40,7 +40,7 @@ func (q *Queue) get(ctx context.Context, ids []string) ([]Task, error) {
 		if err != nil {
 			return nil, err
 		}
-		rows[i], states[i] = pipe.HGet(ctx, rowsKey(q.Keys, p), id), pipe.HGet(ctx, stateKey(q.Keys, p), id)
+		rows[i], states[i] = pipe.HGet(ctx, rowsKey(q.keys, p), id), pipe.HGet(ctx, stateKey(q.keys, p), id)
 	}
 	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
 		return nil, fmt.Errorf("read %d tasks: %w", len(ids), err)
@@ -81,18 +81,18 @@ func (e *AmbiguousError) Error() string {
 // AmbiguousError.
 func (q *Queue) Find(ctx context.Context, prefix string, c *chat.Conversation) (Task, error) {
 	prefix = strings.ToLower(strings.TrimSpace(prefix))
-	if prefix == "" || strings.Trim(prefix, digits+"t") != "" {
+	if prefix == "" || strings.Trim(prefix, digits) != "" {
 		return Task{}, fmt.Errorf("task %q: %w", prefix, ErrUnknown)
 	}
-	from, to, word := 0, q.Keys.Partitions, "a "
+	from, to, word := 0, q.keys.Partitions, "a "
 	if c != nil {
-		from = q.Keys.Partition(c.Key())
+		from = q.keys.Partition(c.Key())
 		to, word = from+1, "c "+c.Key()+" "
 	}
 	pipe := q.o.Client.Pipeline()
 	cmds := make([]*redis.StringSliceCmd, 0, to-from)
 	for p := from; p < to; p++ {
-		cmds = append(cmds, pipe.ZRangeByLex(ctx, indexKey(q.Keys, p), &redis.ZRangeBy{
+		cmds = append(cmds, pipe.ZRangeByLex(ctx, indexKey(q.keys, p), &redis.ZRangeBy{
 			Min: "[" + word + prefix, Max: "[" + word + prefix + "~", Count: 3,
 		}))
 	}
@@ -134,7 +134,7 @@ func (q *Queue) text(ctx context.Context, id, what string, key keyOf, of func(Ta
 		return cut, nil
 	}
 	_, p, _ := ParseID(id) // Get has parsed it
-	whole, err := q.o.Client.Get(ctx, key(q.Keys, p, id)).Result()
+	whole, err := q.o.Client.Get(ctx, key(q.keys, p, id)).Result()
 	if err != nil {
 		return "", fmt.Errorf("read the whole %s of task %s: %w", what, id, err)
 	}
@@ -148,7 +148,7 @@ func (q *Queue) Progress(ctx context.Context, id string, limit int) ([]Event, er
 	if err != nil {
 		return nil, err
 	}
-	got, err := q.o.Client.LRange(ctx, progressKey(q.Keys, p, id), int64(-max(limit, 1)), -1).Result()
+	got, err := q.o.Client.LRange(ctx, progressKey(q.keys, p, id), int64(-max(limit, 1)), -1).Result()
 	if err != nil {
 		return nil, fmt.Errorf("read the progress of task %s: %w", id, err)
 	}
@@ -178,9 +178,9 @@ func (s Stats) Open() int {
 func (q *Queue) Stats(ctx context.Context) (Stats, error) {
 	pipe := q.o.Client.Pipeline()
 	cmds := map[Status][]*redis.IntCmd{}
-	for p := range q.Keys.Partitions {
+	for p := range q.keys.Partitions {
 		for _, s := range Statuses {
-			cmds[s] = append(cmds[s], pipe.ZLexCount(ctx, indexKey(q.Keys, p), "[s "+word(s)+" ", "(s "+word(s)+"!"))
+			cmds[s] = append(cmds[s], pipe.ZLexCount(ctx, indexKey(q.keys, p), "[s "+word(s)+" ", "(s "+word(s)+"!"))
 		}
 	}
 	if _, err := pipe.Exec(ctx); err != nil {

@@ -49,7 +49,7 @@ func newRig(t testing.TB, s *store.Store, change ...func(*Options)) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.q, r.parts = q, o.Keys.Partitions
+	r.q, r.parts = q, o.Issuer.Keys.Partitions
 	return r
 }
 
@@ -69,7 +69,7 @@ func (r *rig) beside(s *store.Store, change ...func(*Options)) *Queue {
 }
 
 // one makes a deployment of one partition.
-func one(o *Options) { o.Keys.Partitions = 1 }
+func one(o *Options) { o.Issuer.Keys.Partitions = 1 }
 
 func logger(t testing.TB) *slog.Logger {
 	level := slog.LevelError
@@ -169,7 +169,7 @@ func (r *rig) told(n channel.Name) map[string][]chat.TaskResult {
 	r.t.Helper()
 	out := map[string][]chat.TaskResult{}
 	for p := range r.parts {
-		entries, err := r.s.Client.XRange(r.t.Context(), r.q.Keys.Stream(p, n), "-", "+").Result()
+		entries, err := r.s.Client.XRange(r.t.Context(), r.q.keys.Stream(p, n), "-", "+").Result()
 		if err != nil {
 			r.t.Fatal(err)
 		}
@@ -207,12 +207,12 @@ func (r *rig) checkClean() {
 	ctx := context.Background()
 	for p := range r.parts {
 		for _, name := range []string{"queue", "ready", "heads", "parked", "deferred", "runs", "beats", "load", "dedupe"} {
-			if k := r.q.Keys.In(p, "t:"+name); r.s.Client.Exists(ctx, k).Val() != 0 {
+			if k := r.q.keys.In(p, "t:"+name); r.s.Client.Exists(ctx, k).Val() != 0 {
 				r.t.Errorf("%s is left behind: %s", k, dump(r.s.Client, k))
 			}
 		}
-		rows, states := r.s.Client.HLen(ctx, rowsKey(r.q.Keys, p)).Val(), r.s.Client.HLen(ctx, stateKey(r.q.Keys, p)).Val()
-		ended := r.s.Client.ZCard(ctx, endedKey(r.q.Keys, p)).Val()
+		rows, states := r.s.Client.HLen(ctx, rowsKey(r.q.keys, p)).Val(), r.s.Client.HLen(ctx, stateKey(r.q.keys, p)).Val()
+		ended := r.s.Client.ZCard(ctx, endedKey(r.q.keys, p)).Val()
 		if rows != states || rows != ended {
 			r.t.Errorf("partition %d: %d rows, %d states, %d ended", p, rows, states, ended)
 		}
@@ -227,7 +227,7 @@ func (r *rig) keysLike(part string) []string {
 	var out []string
 	it := r.s.Client.Scan(context.Background(), 0, "*", 10000).Iterator()
 	for it.Next(context.Background()) {
-		if strings.Contains(it.Val(), "{"+r.q.Keys.Prefix+":") && strings.Contains(it.Val(), part) {
+		if strings.Contains(it.Val(), "{"+r.q.keys.Prefix+":") && strings.Contains(it.Val(), part) {
 			out = append(out, it.Val())
 		}
 	}
@@ -247,7 +247,6 @@ func dump(c redis.UniversalClient, key string) string {
 type livePool struct {
 	*Pool
 	stop func() // and wait
-	kill func() // as kill -9 would: nothing more of it reaches Redis
 }
 
 func (r *rig) pool(node string, runner Runner, change ...func(*PoolOptions)) *livePool {
@@ -364,7 +363,7 @@ func (r *rig) stateOf(id string) map[string]any {
 	r.t.Helper()
 	_, p, _ := ParseID(id)
 	var st map[string]any
-	if err := json.Unmarshal([]byte(r.s.Client.HGet(r.t.Context(), stateKey(r.q.Keys, p), id).Val()), &st); err != nil {
+	if err := json.Unmarshal([]byte(r.s.Client.HGet(r.t.Context(), stateKey(r.q.keys, p), id).Val()), &st); err != nil {
 		r.t.Fatalf("state of %s: %v", id, err)
 	}
 	return st

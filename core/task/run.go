@@ -49,7 +49,7 @@ func (r *Run) Prompt(ctx context.Context) (string, error) {
 // Checkpoint is what SaveCheckpoint kept last, in this or an earlier run; nil when
 // there is nothing.
 func (r *Run) Checkpoint(ctx context.Context) ([]byte, error) {
-	data, err := r.q.o.Client.Get(ctx, checkpointKey(r.q.Keys, r.p, r.Task.ID)).Bytes()
+	data, err := r.q.o.Client.Get(ctx, checkpointKey(r.q.keys, r.p, r.Task.ID)).Bytes()
 	if errors.Is(err, redis.Nil) {
 		return nil, nil
 	}
@@ -66,7 +66,7 @@ func (r *Run) SaveCheckpoint(ctx context.Context, data []byte) error {
 	if len(data) > MaxCheckpoint {
 		return fmt.Errorf("checkpoint of task %s has %d bytes; at most %d are allowed", r.Task.ID, len(data), MaxCheckpoint)
 	}
-	return r.note(ctx, "checkpoint", checkpointKey(r.q.Keys, r.p, r.Task.ID), data)
+	return r.note(ctx, "checkpoint", checkpointKey(r.q.keys, r.p, r.Task.ID), data)
 }
 
 // An Event is one event of a task's progress.
@@ -82,7 +82,7 @@ type Event struct {
 // Report adds an event to the task's progress; At and Attempt are filled in. An
 // event has at most MaxEvent bytes encoded, and the newest KeepEvents are kept.
 func (r *Run) Report(ctx context.Context, e Event) error {
-	e.At, e.Attempt = r.q.now(), r.Task.Attempts
+	e.At, e.Attempt = r.q.is.now(), r.Task.Attempts
 	data, err := json.Marshal(e)
 	if err != nil {
 		return fmt.Errorf("encode event %s of task %s: %w", e.Kind, r.Task.ID, err)
@@ -90,7 +90,7 @@ func (r *Run) Report(ctx context.Context, e Event) error {
 	if len(data) > MaxEvent {
 		return fmt.Errorf("event %s of task %s has %d bytes; at most %d are allowed", e.Kind, r.Task.ID, len(data), MaxEvent)
 	}
-	return r.note(ctx, "progress", progressKey(r.q.Keys, r.p, r.Task.ID), data)
+	return r.note(ctx, "progress", progressKey(r.q.keys, r.p, r.Task.ID), data)
 }
 
 // note writes one of the two, once.
@@ -98,7 +98,7 @@ func (r *Run) note(ctx context.Context, what, key string, data []byte) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.seq++
-	got, err := r.q.sure(ctx, r.p, noteScript, fenced(r.q.Keys, r.p, key), r.token, r.seq, what, data, KeepEvents)
+	got, err := r.q.sure(ctx, r.p, noteScript, fenced(r.q.keys, r.p, key), r.token, r.seq, what, data, KeepEvents)
 	if err == nil && len(got) > 1 && asString(got[1]) == "lost" {
 		r.cancel(ErrLapsed)
 		err = ErrLapsed
@@ -118,16 +118,16 @@ func (r *Run) settle(ctx context.Context, v verdict) (Status, error) {
 }
 
 func (q *Queue) settle(ctx context.Context, p int, token, id string, v verdict) (Status, error) {
-	said, err := json.Marshal(v.said)
+	said, err := json.Marshal(orEmpty(v.said))
 	if err != nil {
 		return "", fmt.Errorf("end the run of task %s: %w", id, err)
 	}
-	usage, err := json.Marshal(v.usage)
+	usage, err := json.Marshal(orEmpty(v.usage))
 	if err != nil {
 		return "", fmt.Errorf("end the run of task %s: %w", id, err)
 	}
-	got, err := q.sure(ctx, p, settleScript, fenced(q.Keys, p, outputKey(q.Keys, p, id), checkpointKey(q.Keys, p, id)),
-		signals(q.Keys), p, token, id, v.how, v.beats, q.o.MaxLapses, maxBackoff.Milliseconds(), said, usage, v.whole)
+	got, err := q.sure(ctx, p, settleScript, fenced(q.keys, p, outputKey(q.keys, p, id), checkpointKey(q.keys, p, id)),
+		signals(q.keys), p, token, id, v.how, v.beats, q.o.MaxLapses, maxBackoff.Milliseconds(), said, usage, v.whole)
 	switch {
 	case err != nil:
 	case len(got) < 2:
@@ -138,4 +138,12 @@ func (q *Queue) settle(ctx context.Context, p int, token, id string, v verdict) 
 		return Status(asString(got[1])), nil
 	}
 	return "", fmt.Errorf("end the run of task %s: %w", id, err)
+}
+
+// orEmpty makes a map that is encoded as an object.
+func orEmpty(m map[string]string) map[string]string {
+	if m == nil {
+		return map[string]string{}
+	}
+	return m
 }

@@ -42,7 +42,7 @@ func TestRetries(t *testing.T) {
 			if left := got.DeferUntil.Sub(before); left < wait-2*time.Second || left > wait+2*time.Second {
 				t.Errorf("the %d. re-run is in %s, want %s", i+1, left, wait)
 			}
-			s.Client.ZAdd(t.Context(), r.q.Keys.In(0, "t:deferred"), z(0, id)) // time passes
+			s.Client.ZAdd(t.Context(), r.q.keys.In(0, "t:deferred"), z(0, id)) // time passes
 		}
 		if to := r.settle(r.run(id), judge(Outcome{Output: "half", Usage: chat.TaskUsage{Calls: 1, Completion: 3}}, errors.New("enough"), ErrTimedOut, time.Minute)); to != Failed {
 			t.Errorf("%s", to)
@@ -57,7 +57,7 @@ func TestRetries(t *testing.T) {
 		if res := r.told(channel.WorkerResult)[id]; len(res) != 1 || res[0].FailureReason != ReasonTimeout || res[0].Attempts != 3 {
 			t.Errorf("told %+v", res)
 		}
-		n, err := channel.New(channel.Options{Client: s.Client, Blocking: s.Blocking, Keys: r.q.Keys, NodeID: "x"})
+		n, err := channel.New(channel.Options{Client: s.Client, Blocking: s.Blocking, Keys: r.q.keys, NodeID: "x"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -197,7 +197,7 @@ func TestFence(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if n := s.Client.LLen(ctx, progressKey(r.q.Keys, 0, id)).Val(); n != KeepEvents {
+		if n := s.Client.LLen(ctx, progressKey(r.q.keys, 0, id)).Val(); n != KeepEvents {
 			t.Errorf("%d events are kept", n)
 		}
 		r.settle(run, how("succeed"))

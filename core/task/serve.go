@@ -80,7 +80,7 @@ func (p *Pool) serve(rest context.Context, r *Run, runner Runner) {
 	}
 	if e.outcome.Ask != nil && e.outcome.Ask.ID == "" {
 		ask := *e.outcome.Ask
-		ask.ID = "q" + DeriveID(p.q.now(), r.p, r.Task.ID, r.token)[1:]
+		ask.ID = "q" + DeriveID(p.q.is.now(), r.p, r.Task.ID, r.token)[1:]
 		e.outcome.Ask = &ask
 	}
 	to, err := r.settle(rest, judge(e.outcome, e.err, context.Cause(ctx), r.Task.Timeout))

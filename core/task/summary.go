@@ -27,7 +27,7 @@ func (q *Queue) Summary(ctx context.Context, c chat.Conversation, l SummaryLimit
 	if err != nil {
 		return nil, fmt.Errorf("sum up the tasks of %s: %w", c, err)
 	}
-	return Summarize(page.Tasks, l, q.now()), nil
+	return Summarize(page.Tasks, l, q.is.now()), nil
 }
 
 // Summarize is Summary of tasks that were read, the newest first. Times are told

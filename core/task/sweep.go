@@ -10,7 +10,7 @@ import (
 // cancels on and forgets what is old. All nodes look, so that each can take over
 // from another at once; in each partition one acts.
 func (p *Pool) sweep(ctx context.Context) {
-	parts := make([]sweeping, p.q.Keys.Partitions)
+	parts := make([]sweeping, p.q.keys.Partitions)
 	for i := range parts {
 		parts[i].watch.lease = p.q.o.Lease
 	}
@@ -89,7 +89,7 @@ func (p *Pool) sweepPart(ctx context.Context, part int, s *sweeping) {
 func (p *Pool) lapse(ctx context.Context, part int, s *sweeping, r beat) {
 	ctx, cancel := context.WithTimeout(ctx, p.q.o.CallTimeout)
 	defer cancel()
-	to, err := p.q.settle(ctx, part, r.token, r.id, verdict{how: "lapse", said: map[string]string{}, usage: map[string]string{}, beats: r.count})
+	to, err := p.q.settle(ctx, part, r.token, r.id, verdict{how: "lapse", beats: r.count})
 	if err != nil {
 		s.watch.forget()
 		p.log.Warn("task_lapse_failed", "node", p.o.Node, "task_id", r.id, "error", err)

@@ -47,29 +47,28 @@ func (p *Pool) take(ctx, rest context.Context) {
 // more without anything being heard.
 func (p *Pool) takeAll(ctx, rest context.Context) (time.Duration, error) {
 	for ctx.Err() == nil {
+		asked := p.board.askingAll()
 		classes := p.classes(true)
 		if len(classes) == 0 {
 			break // a run that ends pokes
 		}
 		for _, part := range p.board.news(time.Now()) {
-			asked := p.board.asking(part)
 			v, err := p.q.look(ctx, part, "", classes)
 			if err != nil {
 				return 0, err
 			}
-			p.board.learn(part, asked, v.outlook, time.Now())
+			p.board.learn(part, asked[part], v.outlook, time.Now())
 		}
 		part, next := p.board.best()
 		if part < 0 {
 			return p.board.nextDue(time.Now(), time.Hour), nil // the sweeper looks more often
 		}
-		asked := p.board.asking(part)
 		got, out, err := p.claims.claim(ctx, part, classes, next)
 		if err != nil {
 			p.board.hear(part)
 			return 0, err
 		}
-		p.board.learn(part, asked, out, time.Now())
+		p.board.learn(part, asked[part], out, time.Now())
 		if got != nil {
 			p.begin(rest, got)
 		}
@@ -85,7 +84,7 @@ func (p *Pool) giveBackUnknown(ctx context.Context) {
 	for part := range p.claims.open {
 		got, _, err := p.claims.claim(ctx, part, nil, "")
 		if err == nil && got != nil {
-			_, err = p.q.settle(ctx, part, got.token, got.task.ID, verdict{how: "back", said: map[string]string{}, usage: map[string]string{}})
+			_, err = p.q.settle(ctx, part, got.token, got.task.ID, verdict{how: "back"})
 		}
 		if err != nil {
 			p.log.Warn("task_claim_unknown", "node", p.o.Node, "partition", part, "error", err)

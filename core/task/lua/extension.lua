@@ -1,7 +1,8 @@
 -- extension: what a commit of core/channel may do to tasks. Put after ends. call.lua
 -- runs the same functions without a commit around them.
 --
--- keys: those of rows, in their order; for a create with a long prompt, its key
+-- keys: those of rows, in their order; then for a create with a long prompt its key,
+--   for a cancel the task's checkpoint
 -- args: op, signal channel, number of the partition, then by op
 --   create    id, row, state, when it is due (ms) or "", the whole of a long prompt
 --   cancel    id, conversation or "" for any, JSON of who, why, commit id
@@ -29,8 +30,12 @@ function ops.create(K, keys, a, now)
   for _, m in ipairs({'a ', 'c ' .. st.conv .. ' ', 'r ' .. st.requester .. ' '}) do call('ZADD', K.index, 0, m .. id) end
   local parent
   if (st.parent or '') ~= '' then
-    call('ZADD', K.index, 0, 'p ' .. st.parent .. ' ' .. id)
     parent = fetch(K, st.parent)
+    if parent and parent.conv ~= st.conv then
+      parent, st.parent = nil, '' -- nobody of another conversation cancels it
+    else
+      call('ZADD', K.index, 0, 'p ' .. st.parent .. ' ' .. id)
+    end
   end
   if a[7] ~= '' and tonumber(a[7]) > now then
     st.due = a[7]
@@ -49,11 +54,12 @@ function ops.create(K, keys, a, now)
   return {'created', id}
 end
 
-function ops.cancel(K, _, a, now)
+function ops.cancel(K, keys, a, now)
   local id = a[4]
   local st = fetch(K, id)
   if not st or (a[5] ~= '' and a[5] ~= st.conv) then return {'unknown', id} end
   local did = cancel(K, id, st, {a[6], a[7], a[8]}, now)
+  if did == 'canceled' then call('DEL', keys[#keys]) end
   cascade(K, 50, now)
   if call('ZCARD', K.cascade) > 0 then signal(K, 'sweep ' .. K.p) end
   return {did, id, fetch(K, id).status}

@@ -1,0 +1,178 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"mimikit/core/admin"
+)
+
+// asJSON is the flag of commands whose answers programs read.
+type asJSON struct {
+	JSON bool `name:"json" help:"Print the answer as JSON, whose fields are only ever added to."`
+}
+
+// withCommands gives f the commands on the store of the node that runs, and who
+// calls them.
+func withCommands(ctx context.Context, s *settings, f func(app *App, set *admin.Set, c admin.Caller) error) error {
+	c, err := shell()
+	if err != nil {
+		return err
+	}
+	return withApp(ctx, s, func(app *App) error {
+		set, err := app.commands()
+		if err != nil {
+			return err
+		}
+		return f(app, set, c)
+	})
+}
+
+// order carries out one command and prints its answer.
+func order(ctx context.Context, std *streams, s *settings, j asJSON, words ...string) error {
+	return withCommands(ctx, s, func(_ *App, set *admin.Set, c admin.Caller) error {
+		a, err := set.Run(ctx, c, words)
+		if err != nil {
+			return err
+		}
+		return printAnswer(std.out, a, j.JSON)
+	})
+}
+
+// printAnswer prints an answer for people, or for programs.
+func printAnswer(w io.Writer, a admin.Answer, asJSON bool) error {
+	if asJSON && a.Data != nil {
+		enc := json.NewEncoder(w)
+		enc.SetIndent("", "  ")
+		enc.SetEscapeHTML(false)
+		return enc.Encode(a.Data)
+	}
+	for i, b := range a.Blocks {
+		if i > 0 {
+			if _, err := fmt.Fprintln(w); err != nil {
+				return err
+			}
+		}
+		if err := printBlock(w, b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func printBlock(w io.Writer, b admin.Block) error {
+	var t *table
+	switch {
+	case b.Table != nil:
+		head := make([]string, len(b.Table.Head))
+		for i, h := range b.Table.Head {
+			head[i] = strings.ToUpper(h)
+		}
+		t = newTable(head...)
+		for _, r := range b.Table.Rows {
+			cells := make([]any, len(r))
+			for i, c := range r {
+				cells[i] = c
+			}
+			t.row(cells...)
+		}
+	case b.Facts != nil:
+		t = &table{}
+		for _, f := range b.Facts {
+			t.row(f.Name, f.Value)
+		}
+	case b.Text != "":
+		_, err := fmt.Fprintln(w, strings.TrimRight(b.Text, "\n"))
+		return err
+	default:
+		_, err := fmt.Fprintln(w, admin.Unmark(b.Words))
+		return err
+	}
+	return t.print(w)
+}
+
+// statusCmd is `mimikit status`.
+type statusCmd struct{ asJSON }
+
+// Run says how the bot is doing.
+func (c *statusCmd) Run(ctx context.Context, std *streams, s *settings) error {
+	return order(ctx, std, s, c.asJSON, "status")
+}
+
+// feedbackCmd is `mimikit feedback`.
+type feedbackCmd struct {
+	Limit int `short:"n" default:"20" help:"How many at most, 1 to 200."`
+	asJSON
+}
+
+// Help tells more.
+func (*feedbackCmd) Help() string {
+	return "Lists the newest first: turns that ended without a model's answer, runs of tasks that failed, and what people said about the bot's work. The newest 1,000 of each partition are kept."
+}
+
+// Run lists feedback.
+func (c *feedbackCmd) Run(ctx context.Context, std *streams, s *settings) error {
+	return order(ctx, std, s, c.asJSON, "feedback", fmt.Sprint(c.Limit))
+}
+
+// usageCmd is `mimikit usage`.
+type usageCmd struct {
+	Of    string `arg:"" optional:"" default:"day" enum:"user,place,workspace,day,model" help:"What to sum up: ${enum}. Default: ${default}."`
+	Limit int    `short:"n" default:"20" help:"How many rows at most, 1 to 100."`
+	asJSON
+}
+
+// Help tells more.
+func (*usageCmd) Help() string {
+	return "day shows the whole deployment on each of the last seven UTC days, model the models of the same time. user, place and workspace list who used most tokens today. Cached tokens are a part of those that went in. Costs are in the currency of the configured prices, and are shown where there are any."
+}
+
+// Run shows what models were used for.
+func (c *usageCmd) Run(ctx context.Context, std *streams, s *settings) error {
+	if c.Limit < 1 || c.Limit > 100 {
+		return fmt.Errorf("--limit %d: 1 to 100 are allowed", c.Limit)
+	}
+	return withCommands(ctx, s, func(_ *App, set *admin.Set, who admin.Caller) error {
+		who.PageSize = c.Limit
+		a, err := set.Run(ctx, who, []string{"usage", c.Of})
+		if err != nil {
+			return err
+		}
+		return printAnswer(std.out, a, c.JSON)
+	})
+}
+
+// whyCmd is `mimikit why`.
+type whyCmd struct {
+	ID string `arg:"" help:"The input's id, as logs and 'mimikit dead list' show it."`
+	asJSON
+}
+
+// Help tells more.
+func (*whyCmd) Help() string {
+	return "Says in which channel a message is, since when, how often it was tried and when it passed each stage; or that it was given up, and why; or that it was answered. Of answered ones only the newest 100 lines of the 200 conversations that changed last are searched."
+}
+
+// Run tells where a message is.
+func (c *whyCmd) Run(ctx context.Context, std *streams, s *settings) error {
+	return order(ctx, std, s, c.asJSON, "why", c.ID)
+}
+
+// auditCmd is `mimikit audit`.
+type auditCmd struct {
+	Limit int `short:"n" default:"50" help:"How many at most, 1 to 200."`
+	asJSON
+}
+
+// Help tells more.
+func (*auditCmd) Help() string {
+	return "Lists who changed what, and who was refused, through which door, the newest first. About 10,000 acts are kept."
+}
+
+// Run lists acts.
+func (c *auditCmd) Run(ctx context.Context, std *streams, s *settings) error {
+	return order(ctx, std, s, c.asJSON, "audit", fmt.Sprint(c.Limit))
+}

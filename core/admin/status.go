@@ -1,0 +1,273 @@
+package admin
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"mimikit/core/channel"
+	"mimikit/core/chat"
+	"mimikit/core/task"
+)
+
+// A ModelHealth is how one model at one endpoint is.
+type ModelHealth struct {
+	Model     string    `json:"model"`
+	Endpoint  string    `json:"endpoint"`
+	State     string    `json:"state"`          // closed (all is well), open or half_open
+	Failures  int       `json:"failures"`       // in a row
+	Until     time.Time `json:"until,omitzero"` // when it is asked again, while it is open
+	LastError string    `json:"lastError,omitempty"`
+}
+
+// A Status is how the bot is doing, as programs are told of it. Its JSON is
+// add-only.
+type Status struct {
+	Nodes      []string       `json:"nodes"`
+	Partitions int            `json:"partitions"`
+	Owned      int            `json:"owned"`
+	Waiting    int64          `json:"waiting"`     // entries in all channels
+	OldestMs   int64          `json:"oldestMs"`    // age of the oldest of them
+	Dead       int64          `json:"deadLetters"` // of all workspaces
+	Tasks      map[string]int `json:"tasks"`       // by status
+	Facts      []Fact         `json:"facts"`       // of the process that was asked
+	Models     []ModelHealth  `json:"models"`      // likewise
+	At         time.Time      `json:"at"`          // Redis' time
+}
+
+// status is the command.
+func (q *query) status(ctx context.Context, args []string) (Answer, error) {
+	if err := q.nothing(args); err != nil {
+		return Answer{}, err
+	}
+	st, err := q.o.Channels.Stats(ctx)
+	if err != nil {
+		return Answer{}, err
+	}
+	ts, err := q.o.Tasks.Stats(ctx)
+	if err != nil {
+		return Answer{}, err
+	}
+	d := Status{Nodes: st.Nodes, Partitions: len(st.Partitions), Dead: st.Dead, Tasks: map[string]int{}, At: st.At}
+	var oldest time.Duration
+	for _, c := range st.Channels {
+		d.Waiting += c.Entries
+		oldest = max(oldest, c.Oldest)
+	}
+	d.OldestMs = oldest.Milliseconds()
+	for _, p := range st.Partitions {
+		if p.Node != "" {
+			d.Owned++
+		}
+	}
+	for s, n := range ts.ByStatus {
+		d.Tasks[string(s)] = n
+	}
+	if q.o.Facts != nil {
+		d.Facts = q.o.Facts(ctx)
+	}
+	if q.o.Models != nil {
+		d.Models = q.o.Models()
+	}
+	facts := slices.Clone(d.Facts)
+	nodes := fmt.Sprintf("%d live, %d of %d partitions owned", len(d.Nodes), d.Owned, d.Partitions)
+	if q.c.role() >= chat.RoleAdmin && len(d.Nodes) > 0 {
+		nodes += ": " + clean(strings.Join(d.Nodes, ", "))
+	}
+	facts = append(facts, Fact{"nodes", nodes})
+	waiting := "nothing"
+	if d.Waiting > 0 {
+		waiting = fmt.Sprintf("%s, the oldest for %s", count(int(d.Waiting), "entry"), lasting(oldest))
+	}
+	facts = append(facts, Fact{"waiting", waiting}, Fact{"tasks", taskCounts(ts)})
+	for _, m := range d.Models {
+		facts = append(facts, Fact{"model " + m.Model, q.healthOf(m)})
+	}
+	if d.Dead > 0 && q.c.role() >= chat.RoleOperator {
+		facts = append(facts, Fact{"dead letters", strconv.FormatInt(d.Dead, 10)})
+	}
+	var a Answer
+	a.facts(facts)
+	for _, w := range q.worries(d) {
+		a.say(w)
+	}
+	a.Data = d
+	return a, nil
+}
+
+// worries are what somebody should look after.
+func (q *query) worries(d Status) []string {
+	var out []string
+	switch {
+	case len(d.Nodes) == 0:
+		out = append(out, "No node is live at the moment: nothing is answered until one is.")
+	case d.Owned < d.Partitions:
+		out = append(out, "Some partitions have no owner at the moment; the nodes take them within a lease.")
+	}
+	if d.Dead > 0 && q.c.role() >= chat.RoleOperator {
+		out = append(out, q.c.name("dead")+" lists what was given up.")
+	}
+	return out
+}
+
+func taskCounts(s task.Stats) string {
+	var words []string
+	for _, status := range task.Statuses {
+		if n := s.ByStatus[status]; n > 0 {
+			words = append(words, fmt.Sprintf("%s %s", grouped(int64(n)), status))
+		}
+	}
+	if len(words) == 0 {
+		return "none"
+	}
+	return strings.Join(words, ", ")
+}
+
+func (q *query) healthOf(m ModelHealth) string {
+	switch m.State {
+	case "closed":
+		if m.Failures > 0 {
+			return fmt.Sprintf("answers; the last %s failed", count(m.Failures, "call"))
+		}
+		return "answers"
+	case "half_open":
+		return "being tried again"
+	}
+	words := fmt.Sprintf("not asked, since %s failed in a row; asked again %s", count(m.Failures, "call"), q.ago(m.Until))
+	if m.LastError != "" && q.c.role() >= chat.RoleAdmin {
+		words += ": " + cut(clean(m.LastError), 200)
+	}
+	return words
+}
+
+// streams is the command.
+func (q *query) streams(ctx context.Context, args []string) (Answer, error) {
+	if err := q.nothing(args); err != nil {
+		return Answer{}, err
+	}
+	st, err := q.o.Channels.Stats(ctx)
+	if err != nil {
+		return Answer{}, err
+	}
+	var a Answer
+	t := a.table("Channel", "Read by", "Entries", "Pending", "Oldest")
+	views := make([]Stream, 0, len(st.Channels))
+	for _, c := range st.Channels {
+		views = append(views, Stream{string(c.Channel), c.Group, c.Entries, c.Pending, c.Oldest.Milliseconds()})
+		t.row(string(c.Channel), c.Group, grouped(c.Entries), grouped(c.Pending), age(c.Oldest))
+	}
+	owned := 0
+	for _, p := range st.Partitions {
+		if p.Node != "" {
+			owned++
+		}
+	}
+	a.say(fmt.Sprintf("%s live, %d of %d partitions owned, %s.", count(len(st.Nodes), "node"), owned, len(st.Partitions), count(int(st.Dead), "dead letter")))
+	a.Data = views
+	return a, nil
+}
+
+// A Stream is a channel as programs are told of it. Its JSON is add-only.
+type Stream struct {
+	Channel  string `json:"channel"`
+	Group    string `json:"group"`
+	Entries  int64  `json:"entries"`
+	Pending  int64  `json:"pending"`
+	OldestMs int64  `json:"oldestMs"`
+}
+
+func age(d time.Duration) string {
+	if d <= 0 {
+		return "-"
+	}
+	return lasting(d)
+}
+
+// number reads the one number that may follow a command.
+func number(args []string, usual, most int) (int, error) {
+	if len(args) == 0 {
+		return usual, nil
+	}
+	n, err := strconv.Atoi(args[0])
+	if err != nil || n < 1 || n > most || len(args) > 1 {
+		return 0, refuse("%s: one number from 1 to %d is allowed.", code(cut(strings.Join(args, " "), 40)), most)
+	}
+	return n, nil
+}
+
+func plainNumber(args []string) bool {
+	_, err := number(args, 1, 1000)
+	return err == nil
+}
+
+// feedback is the command.
+func (q *query) feedback(ctx context.Context, args []string) (Answer, error) {
+	n, err := number(args, q.c.PageSize, 200)
+	if err != nil {
+		return Answer{}, err
+	}
+	// Of what is read some is not the caller's to see.
+	all, err := q.o.Channels.Feedback(ctx, 1000)
+	if err != nil {
+		return Answer{}, err
+	}
+	list := make([]chat.Feedback, 0, n)
+	for _, f := range all {
+		if len(list) == n || !q.c.reaches(f.Conversation) {
+			continue
+		}
+		if !q.reads(f.Conversation, f.Author.ID != "" && f.Author.ID == q.c.Author.ID) {
+			f.Message, f.Author.Name = withheld, ""
+		}
+		list = append(list, f)
+	}
+	var a Answer
+	a.Data = list
+	if len(list) == 0 {
+		a.say("There is no feedback.")
+		return a, nil
+	}
+	t := a.table("When", "Kind", "Severity", "About", "Who", "Message")
+	for _, f := range list {
+		about := f.Category
+		if f.TaskID != "" {
+			about = strings.TrimSpace(about + " " + brief(f.TaskID))
+		}
+		t.row(q.ago(f.At), string(f.Kind), f.Severity, about, personName(f.Author), cut(clean(f.Message), 200))
+	}
+	return a, nil
+}
+
+// trail is the command audit.
+func (q *query) trail(ctx context.Context, args []string) (Answer, error) {
+	n, err := number(args, 2*q.c.PageSize, 200)
+	if err != nil {
+		return Answer{}, err
+	}
+	all, err := q.o.Audit.Recent(ctx, 1000)
+	if err != nil {
+		return Answer{}, err
+	}
+	list := make([]Act, 0, n)
+	for _, act := range all {
+		if len(list) < n && q.c.reaches(act.Where) {
+			list = append(list, act)
+		}
+	}
+	var a Answer
+	a.Data = list
+	if len(list) == 0 {
+		a.say("Nobody has changed anything yet.")
+		return a, nil
+	}
+	t := a.table("When", "Who", "Where", "Command", "To", "Result")
+	for _, act := range list {
+		t.row(q.ago(act.At), fmt.Sprintf("%s (%s)", personName(act.Who), act.Who.Role), act.Door, cut(clean(act.What), 60), clean(act.Target), cut(clean(act.Result), 80))
+	}
+	return a, nil
+}
+
+var _ Channels = (*channel.Node)(nil)

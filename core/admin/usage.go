@@ -1,0 +1,195 @@
+package admin
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"mimikit/core/chat"
+)
+
+// Kinds of whom or what models are used for, as the ledger calls them.
+const (
+	UserSubject      = "user"
+	PlaceSubject     = "place"
+	WorkspaceSubject = "workspace"
+	ModelSubject     = "model"
+	Everything       = "all"
+)
+
+// Usage tells what models were used for. Ids are those of a chat.Conversation's
+// UserKey, PlaceKey and WorkspaceKey; days are UTC days.
+type Usage interface {
+	// Days gives the totals of each day from one to another, the oldest first.
+	Days(ctx context.Context, kind, id string, from, to time.Time) ([]UsageRow, error)
+	// Top gives those of a kind that used most on a day, most first.
+	Top(ctx context.Context, kind string, day time.Time, n int) ([]UsageRow, error)
+	// Models gives what each model was used for, most first.
+	Models(ctx context.Context, from, to time.Time) ([]UsageRow, error)
+	// Budgets gives how the budgets of one stand; none where nothing is limited.
+	Budgets(ctx context.Context, kind, id string) ([]Budget, error)
+}
+
+// A UsageRow is what one used. Its JSON is add-only.
+type UsageRow struct {
+	Name       string `json:"name"` // a day as 2026-11-21, or an id
+	Calls      int64  `json:"calls"`
+	Failed     int64  `json:"failed,omitempty"`
+	Prompt     int64  `json:"promptTokens"`
+	Cached     int64  `json:"cachedTokens,omitempty"` // a part of Prompt
+	Completion int64  `json:"completionTokens"`
+	Cost       int64  `json:"cost,omitempty"` // millionths of the deployment's currency
+}
+
+func (r UsageRow) tokens() int64 { return r.Prompt + r.Completion }
+
+// A Budget is what may be spent, and was. Its JSON is add-only.
+type Budget struct {
+	Money  bool      `json:"money"` // else tokens
+	Limit  int64     `json:"limit"` // tokens, or millionths of the currency
+	Spent  int64     `json:"spent"`
+	Resets time.Time `json:"resets,omitzero"`
+}
+
+// A UsageView is what `usage` tells programs. Its JSON is add-only.
+type UsageView struct {
+	Of      string     `json:"of"`
+	Rows    []UsageRow `json:"rows"`
+	Budgets []Budget   `json:"budgets,omitempty"`
+}
+
+var usageWords = []string{"user", "place", "workspace", "day", "model"}
+
+const usageDays = 7
+
+// usage is the command.
+func (q *query) usage(ctx context.Context, args []string) (Answer, error) {
+	of := ""
+	if len(args) > 0 {
+		if of = strings.ToLower(args[0]); !slices.Contains(usageWords, of) || len(args) > 1 {
+			return Answer{}, odd(strings.Join(args, " "), usageWords)
+		}
+	}
+	in := q.c.Conversation
+	workspace := in.WorkspaceKey()
+	switch {
+	case of != "" && q.c.role() < chat.RoleOperator:
+		return Answer{}, forbid("Only operators and admins may see what others used; %s is yours.", q.c.name("usage"))
+	case of == "model" && q.c.role() < chat.RoleAdmin:
+		return Answer{}, forbid("Only admins may see the models of the whole deployment.")
+	case of != "" && of != "model" && !q.c.Owner && workspace == "":
+		return Answer{}, forbid("There is no workspace here whose usage you could see; %s is yours.", q.c.name("usage"))
+	}
+	switch of {
+	case "":
+		return q.days(ctx, "you", UserSubject, in.UserKey(q.c.Author.ID))
+	case "user":
+		return q.top(ctx, UserSubject, "User")
+	case "place":
+		return q.top(ctx, PlaceSubject, "Place")
+	case "model":
+		now := q.o.Now()
+		rows, err := q.o.Usage.Models(ctx, now.AddDate(0, 0, 1-usageDays), now)
+		if err != nil {
+			return Answer{}, err
+		}
+		return usageTable("Model", of, rows, fmt.Sprintf("No model was called in the last %d days.", usageDays), nil), nil
+	}
+	if q.c.Owner {
+		if of == "workspace" {
+			return q.top(ctx, WorkspaceSubject, "Workspace")
+		}
+		return q.days(ctx, "the deployment", Everything, "")
+	}
+	return q.days(ctx, "this workspace", WorkspaceSubject, workspace)
+}
+
+// days shows the last days of one, and what may still be spent.
+func (q *query) days(ctx context.Context, who, kind, id string) (Answer, error) {
+	if id == "" && kind != Everything {
+		return Answer{}, refuse("It is not known who you are here.")
+	}
+	now := q.o.Now()
+	rows, err := q.o.Usage.Days(ctx, kind, id, now.AddDate(0, 0, 1-usageDays), now)
+	if err != nil {
+		return Answer{}, err
+	}
+	var budgets []Budget
+	if kind != Everything {
+		if budgets, err = q.o.Usage.Budgets(ctx, kind, id); err != nil {
+			return Answer{}, err
+		}
+	}
+	slices.Reverse(rows)
+	if !slices.ContainsFunc(rows, func(r UsageRow) bool { return r.Calls > 0 }) {
+		rows = nil
+	}
+	a := usageTable("Day", who, rows, fmt.Sprintf("No model was called for %s in the last %d days.", who, usageDays), budgets)
+	for _, b := range budgets {
+		spell, unit := grouped, " tokens"
+		if b.Money {
+			spell, unit = money, ""
+		}
+		words := fmt.Sprintf("Budget: %s of %s%s are spent", spell(b.Spent), spell(b.Limit), unit)
+		if b.Limit > 0 {
+			words += fmt.Sprintf(" (%d%%)", b.Spent*100/b.Limit)
+		}
+		if !b.Resets.IsZero() {
+			words += "; it begins anew " + q.ago(b.Resets)
+		}
+		a.say(words + ".")
+	}
+	return a, nil
+}
+
+// top shows who of the caller's workspace used most today.
+func (q *query) top(ctx context.Context, kind, head string) (Answer, error) {
+	all, err := q.o.Usage.Top(ctx, kind, q.o.Now(), 1000)
+	if err != nil {
+		return Answer{}, err
+	}
+	rows := make([]UsageRow, 0, q.c.PageSize)
+	for _, r := range all {
+		if len(rows) < q.c.PageSize && (q.c.Owner || strings.HasPrefix(r.Name, q.c.Conversation.WorkspaceKey()+"/")) {
+			rows = append(rows, r)
+		}
+	}
+	return usageTable(head, kind, rows, "No model was called today.", nil), nil
+}
+
+func usageTable(head, of string, rows []UsageRow, none string, budgets []Budget) Answer {
+	var a Answer
+	if rows == nil {
+		rows = []UsageRow{}
+	}
+	a.Data = UsageView{Of: of, Rows: rows, Budgets: budgets}
+	if len(rows) == 0 {
+		a.say(none)
+		return a
+	}
+	var most int64
+	costs := false
+	for _, r := range rows {
+		most = max(most, r.tokens())
+		costs = costs || r.Cost > 0
+	}
+	t := a.table(head, "Calls", "Tokens in", "Cached", "Tokens out", "Cost", "")
+	for _, r := range rows {
+		t.row(clean(r.Name), grouped(r.Calls), grouped(r.Prompt), grouped(r.Cached), grouped(r.Completion), money(r.Cost), bar(r.tokens(), most))
+	}
+	if !costs {
+		dropColumn(t, 5)
+	}
+	return a
+}
+
+// bar draws a number beside the greatest.
+func bar(n, most int64) string {
+	const width = 12
+	if n <= 0 || most <= 0 {
+		return ""
+	}
+	return strings.Repeat("█", max(1, int(float64(n)/float64(most)*width+0.5)))
+}
