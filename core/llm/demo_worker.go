@@ -128,6 +128,9 @@ func requested(text string, j *job) []demoCall {
 		each(huntings, seen, func(m []string) []demoCall {
 			return []demoCall{{"search_files", map[string]any{"query": clip(strings.Trim(strings.TrimSpace(m[1]+m[2]), "\"“”`"), 400)}}}
 		})
+		each(countings, seen, func(m []string) []demoCall {
+			return []demoCall{{"exec_shell", map[string]any{"command": "find . -type f -name '*." + suffixOf(m[1]+m[2]+m[3]+m[4]) + "' -exec wc -l {} +"}}}
+		})
 		each(commands, seen, func(m []string) []demoCall { return []demoCall{{"exec_shell", map[string]any{"command": m[1] + m[2]}}} })
 		each(tools, seen, func(m []string) []demoCall {
 			args := map[string]any{}

@@ -144,4 +144,3 @@ func TestIdleCost(t *testing.T) {
 		close(release)
 	})
 }
-
