@@ -19,8 +19,8 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	_ "embed"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -72,7 +72,7 @@ func (c *Cluster) Claim(ctx context.Context, name string, ttl time.Duration) (fi
 // Note is a short text that was kept under a name; "" when there is none.
 func (c *Cluster) Note(ctx context.Context, name string) (string, error) {
 	text, err := c.o.Client.Get(ctx, c.key("note", name)).Result()
-	if err != nil && err != redis.Nil {
+	if err != nil && !errors.Is(err, redis.Nil) {
 		return "", fmt.Errorf("read note %q: %w", name, err)
 	}
 	return text, nil

@@ -81,16 +81,16 @@ func (b *bench) usable(c chat.Conversation, who ...chat.Author) string {
 func TestWalls(t *testing.T) {
 	t.Parallel()
 	each(t, func(b *bench) {
-		make := func(scope, content string, c chat.Conversation, who chat.Author) {
+		add := func(scope, content string, c chat.Conversation, who chat.Author) {
 			b.keep(memory.Note{Scope: scope, Content: content, Author: who, Origin: c, At: at})
 		}
-		make(memory.Conversation, "conv-thread", thread, ann)
-		make(memory.Conversation, "conv-dm", dm, ann)
-		make(memory.User, "ann-place", thread, ann)
-		make(memory.User, "ann-dm", dm, ann)
-		make(memory.User, "bo-place", thread, bo)
-		make(memory.Workspace, "all-T1", thread, ann)
-		make(memory.Workspace, "all-T2", abroad, ann)
+		add(memory.Conversation, "conv-thread", thread, ann)
+		add(memory.Conversation, "conv-dm", dm, ann)
+		add(memory.User, "ann-place", thread, ann)
+		add(memory.User, "ann-dm", dm, ann)
+		add(memory.User, "bo-place", thread, bo)
+		add(memory.Workspace, "all-T1", thread, ann)
+		add(memory.Workspace, "all-T2", abroad, ann)
 		for _, c := range []struct {
 			name string
 			in   chat.Conversation
