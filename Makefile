@@ -27,10 +27,12 @@ bench: build ## measure: the Go benchmarks, then the pipeline next to a bare one
 	@.ci/need
 	go test -run '^$$' -bench . ./...
 	./$(BIN) bench --compare
+	./$(BIN) bench tasks --compare
 
 chaos: build ## kill, pause and cut off nodes and Redis; check that nothing is lost or doubled
 	@.ci/need
 	./$(BIN) chaos --nodes 3 --messages 5000 --conversations 200 --lease 1s $(if $(SEED),--seed $(SEED))
+	./$(BIN) chaos tasks $(if $(SEED),--seed $(SEED))
 
 lint: need-go ## golangci-lint at the version of tools/go.mod (the first build takes minutes)
 	go tool -modfile=tools/go.mod golangci-lint run

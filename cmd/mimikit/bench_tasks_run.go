@@ -241,16 +241,16 @@ func (c *benchTasksCmd) idleOf(ctx context.Context, b *taskBench, r *taskRig, co
 	if cost.bytes = -1; before > 0 {
 		cost.bytes = float64(after-before) / float64(c.Deferred)
 	}
-	// What it still hears of them is no cost of having them.
-	if err := pauseFor(ctx, time.Second); err != nil {
-		return err
-	}
 	cost.full, err = c.watch(ctx, b)
 	return err
 }
 
-// watch counts for a while what an idle node does.
+// watch counts for a while what an idle node does, once it has come to rest: what
+// it hears and looks up after a start or an enqueueing is no cost of being idle.
 func (c *benchTasksCmd) watch(ctx context.Context, b *taskBench) (idleRate, error) {
+	if err := pauseFor(ctx, min(3*time.Second, c.Idle/4)); err != nil {
+		return idleRate{}, err
+	}
 	before, err := count(ctx, b.st)
 	if err != nil {
 		return idleRate{}, err

@@ -127,8 +127,11 @@ func (p taskPlan) title() string {
 
 func readTaskPlan(title string) (taskPlan, error) {
 	var p taskPlan
-	if err := json.Unmarshal([]byte(title), &p); err != nil || p.Do == "" {
-		return p, fmt.Errorf("title %q is no plan (%v)", title, err)
+	if err := json.Unmarshal([]byte(title), &p); err != nil {
+		return p, fmt.Errorf("read the plan %q: %w", title, err)
+	}
+	if p.Do == "" {
+		return p, fmt.Errorf("read the plan %q: it does not say what to do", title)
 	}
 	return p, nil
 }
