@@ -81,12 +81,20 @@ func (q *query) find(ctx context.Context, word string) (task.Task, error) {
 	if q.c.reaches(q.c.Conversation) {
 		w.scope = "all"
 	}
-	all, _, err := q.collect(ctx, w, mostLooked)
+	all, complete, err := q.collect(ctx, w, mostLooked)
 	if err != nil {
 		return task.Task{}, err
 	}
+	// Ids that begin alike lie side by side, so only of the oldest looked at there
+	// may be another behind it.
+	unsure := ""
+	if len(all) > 0 && (!complete || len(all) == mostLooked) {
+		unsure = all[len(all)-1].ID
+	}
 	all = slices.DeleteFunc(all, func(t task.Task) bool { return !strings.HasPrefix(t.ID, word) })
 	switch {
+	case len(all) == 1 && all[0].ID == unsure:
+		return task.Task{}, refuse("More than one task may begin with %s. Write more of the id.", code(word))
 	case len(all) == 1:
 		q.target = all[0].ID
 		return all[0], nil

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"mimikit/core/admin"
 	"mimikit/core/chat"
@@ -256,6 +257,31 @@ func TestPagesAndIDs(t *testing.T) {
 	has(t, r.no(c, "task"), "Which task?")
 	has(t, r.no(c, "cancel"), "Which task?")
 	has(t, r.no(c, "retry"), "Which task?")
+}
+
+// Of tasks that begin alike none is taken for the only one, however long ago the
+// others were.
+func TestAlikeLongAgo(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	c := at(ann, thread)
+	old, next := r.task(ann, thread, "old"), r.task(ann, thread, "next")
+	r.now = r.now.Add(time.Hour)
+	for i := range 499 {
+		r.task(ann, thread, fmt.Sprint(i))
+	}
+	alike := 0
+	for alike < len(old) && old[alike] == next[alike] {
+		alike++
+	}
+	has(t, r.no(c, "cancel "+old[:alike]), "Write more of the id")
+	if r.status(old) != task.Pending || r.status(next) != task.Pending {
+		t.Error("one of the two was canceled")
+	}
+	r.ok(c, "cancel "+next[:alike+1])
+	if r.status(old) != task.Pending || r.status(next) != task.Canceled {
+		t.Errorf("after the cancel of the later: %s, %s", r.status(old), r.status(next))
+	}
 }
 
 // A watch sees what begins, how it goes, and that it is over, also where many
