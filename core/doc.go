@@ -40,6 +40,11 @@
 //     every transition is one script. What a turn does to tasks is part of its
 //     commit.
 //   - [mimikit/core/usage] is the ledger of what model calls cost, and of budgets.
+//   - [mimikit/core/memory] is what people asked to be remembered, with walls between
+//     them.
+//   - [mimikit/core/audit] is who did what.
+//   - [mimikit/core/cluster] is what nodes agree on beside the roads: leases of single
+//     connections, how far a place was heard, one rate budget for all.
 //   - [mimikit/core/blob] keeps the texts that are too long for a stream.
 //   - [mimikit/core/feed] is a short stream for each terminal, so that a reply
 //     posted by any node reaches the terminal that waits for it.
@@ -63,6 +68,8 @@
 //
 // # The edges
 //
+//   - [mimikit/core/admin] is the command set, once for all doors: rights are decided
+//     here, and every act is told to the audit.
 //   - [mimikit/adapters] says what a platform must offer.
 //   - [mimikit/adapters/inbox] makes an input of a message, once for each message.
 //   - [mimikit/adapters/outbox] cuts a reply into parts, posts each effectively
