@@ -98,8 +98,8 @@ func TestLostAnswers(t *testing.T) {
 		if n := s.Client.XLen(ctx, r.q.keys.In(0, "feedback")).Val(); n != 1 {
 			t.Errorf("%d notes of one failure", n)
 		}
-		if f.lost < 25 {
-			t.Errorf("only %d answers were lost", f.lost)
+		if f.losses() < 25 {
+			t.Errorf("only %d answers were lost", f.losses())
 		}
 		r.checkClean()
 	})

@@ -334,9 +334,9 @@ func (m *model) check() {
 func TestModel(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, s *store.Store) {
 		t.Parallel()
-		seeds, steps := uint64(40), 120
+		seeds, steps := uint64(25), 120
 		if s.Volatile() {
-			seeds, steps = 6, 60
+			seeds, steps = 4, 60
 		}
 		for seed := range seeds {
 			t.Run(fmt.Sprint(seed), func(t *testing.T) {

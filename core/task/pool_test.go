@@ -169,7 +169,7 @@ func TestPoolTimesOut(t *testing.T) {
 		d.Title, d.Timeout = "for ever", new(time.Duration(0))
 		id = r.enqueue(d)
 		r.until(id, Running, time.Second)
-		time.Sleep(20 * time.Minute)
+		time.Sleep(12 * time.Minute)
 		if got := r.get(id); got.Status != Running || got.Attempts != 1 {
 			t.Errorf("%+v", got)
 		}

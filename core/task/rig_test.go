@@ -342,6 +342,13 @@ func (f *flaky) loseNext() {
 	f.mu.Unlock()
 }
 
+// losses is how many answers were lost so far.
+func (f *flaky) losses() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.lost
+}
+
 func (f *flaky) kill() {
 	f.mu.Lock()
 	f.dead = true
