@@ -320,7 +320,7 @@ func TestKillAnywhere(t *testing.T) {
 					t.Errorf("the supervisor was told %d times of one question", n)
 				}
 				r.checkClean()
-			}, func(o *Options) { o.Lease = 3 * time.Second })
+			}, one, func(o *Options) { o.Lease = 3 * time.Second })
 		})
 	}
 }
