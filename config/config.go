@@ -42,6 +42,9 @@ type Config struct {
 	Redis      Redis      `koanf:"redis"`
 	Channel    Channel    `koanf:"channel"`
 	Outbox     Outbox     `koanf:"outbox"`
+	Slack      Slack      `koanf:"slack"`
+	Discord    Discord    `koanf:"discord"`
+	Access     Access     `koanf:"access"`
 	HTTP       HTTP       `koanf:"http"`
 	Prompts    Prompts    `koanf:"prompts"`
 	Log        Log        `koanf:"log"`

@@ -72,7 +72,19 @@ func Default() Config {
 			MaxAttempts: 100,
 			GiveUpAfter: time.Hour,
 		},
-		Log: Log{Level: "info", Format: "json"},
+		Slack: Slack{
+			Mode:     SocketEvents,
+			Listen:   "127.0.0.1:3000",
+			Path:     "/slack/events",
+			Command:  "/mimikit",
+			Agent:    "auto",
+			Sockets:  4,
+			MaxParts: 2,
+			CatchUp:  12 * time.Hour,
+		},
+		Discord: Discord{Mention: "thread", Content: true, MaxParts: 5, CatchUp: 12 * time.Hour},
+		Access:  Access{PlatformAdmins: "admin", DirectMessages: true},
+		Log:     Log{Level: "info", Format: "json"},
 	}
 	c.preset(Chat)
 	return c

@@ -2,6 +2,7 @@ package config
 
 import (
 	"errors"
+	"maps"
 	"net"
 	"net/netip"
 	"net/url"
@@ -29,7 +30,7 @@ const (
 )
 
 // forms are the rules of the keys that have one.
-var forms = map[string]form{
+var forms = with(platformForms, map[string]form{
 	"name": {"1 to 80 letters without control characters", func(s string) bool {
 		return strings.TrimSpace(s) != "" && utf8.RuneCountInString(s) <= 80
 	}},
@@ -44,6 +45,12 @@ var forms = map[string]form{
 	"http.listen": {"host:port, :port, or off", optional(func(s string) bool {
 		return s == Off || isListen(s)
 	})},
+})
+
+// with adds rules to others.
+func with(more, to map[string]form) map[string]form {
+	maps.Copy(to, more)
+	return to
 }
 
 // optional lets a text be empty, too.
