@@ -55,6 +55,7 @@ type Metrics struct {
 	taskLapses    prometheus.Counter
 	historyCut    prometheus.Counter
 	feedbackFails *prometheus.CounterVec
+	platforms     platformMetrics
 }
 
 var (
@@ -103,7 +104,9 @@ func New() *Metrics {
 		taskLapses:    prometheus.NewCounter(opts("task_lapses_total", "Runs found to have lapsed, wherever they ran.")),
 		historyCut:    prometheus.NewCounter(opts("history_lines_cut_total", "Lines of history that were lost because nothing folded them in time.")),
 		feedbackFails: counter("feedback_errors_total", "Signs of work that could not be shown.", "platform"),
+		platforms:     newPlatformMetrics(),
 	}
+	m.registry.MustRegister(m.platforms.all()...)
 	m.registry.MustRegister(
 		m.inputs, m.commits, m.commitSteps, m.commitTime, m.stale, m.lost, m.redisErrors, m.leases, m.takeovers,
 		m.stepsStarted, m.stepsEnded, m.stepTime, m.hopTime, m.modelTime, m.modelErrors, m.modelTokens,
@@ -142,6 +145,7 @@ const (
 	TooLong   InputOutcome = "too_long"  // refused: over the bound of one message
 	Full      InputOutcome = "full"      // refused: too many wait in its conversation
 	Invalid   InputOutcome = "invalid"   // refused: it could not be understood
+	Refused   InputOutcome = "refused"   // its author or place may not use the bot
 	Failed    InputOutcome = "failed"    // open: the platform offers it again
 )
 

@@ -39,6 +39,11 @@ func use(m *Metrics) {
 	m.Lookup("console", NotFound)
 	m.FeedbackError("console")
 	m.DeadLetter("user-input", "teller")
+	m.Event("slack", "app_mention", "stored")
+	m.Sockets("slack", 3)
+	m.SocketChange("slack", "deaf")
+	m.Call("slack", "chat.postMessage", "ok", time.Second)
+	m.RateWait("slack", time.Second)
 }
 
 func scrape(t *testing.T, m *Metrics) string {
@@ -58,6 +63,11 @@ func TestEveryVerbIsCounted(t *testing.T) {
 	text := scrape(t, m)
 	for _, want := range []string{
 		`mimikit_inputs_total{outcome="accepted",platform="console"} 1`,
+		`mimikit_platform_events_total{event="app_mention",outcome="stored",platform="slack"} 1`,
+		`mimikit_platform_sockets{platform="slack"} 3`,
+		`mimikit_platform_socket_changes_total{change="deaf",platform="slack"} 1`,
+		`mimikit_platform_call_duration_seconds_sum{method="chat.postMessage",outcome="ok",platform="slack"} 1`,
+		`mimikit_rate_limit_wait_seconds_sum{platform="slack"} 1`,
 		`mimikit_commits_total 1`,
 		`mimikit_commit_steps_sum 3`,
 		`mimikit_commit_duration_seconds_count 1`,
@@ -111,8 +121,8 @@ func TestNilDoesNothing(t *testing.T) {
 	if got := scrape(t, m); !strings.HasPrefix(got, "#") {
 		t.Errorf("/metrics of nothing: %q", got)
 	}
-	if n := reflect.TypeOf(m).NumMethod(); n != 26 {
-		t.Errorf("Metrics has %d exported methods, this test knows 26: add the new one to use", n)
+	if n := reflect.TypeOf(m).NumMethod(); n != 31 {
+		t.Errorf("Metrics has %d exported methods, this test knows 31: add the new one to use", n)
 	}
 }
 
