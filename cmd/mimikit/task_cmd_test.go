@@ -152,7 +152,7 @@ func TestTasksAtTheTerminal(t *testing.T) {
 			p.out.shows(t, "/help")
 			p.types("work: write a file")
 			m.await(t)
-			p.out.shows(t, "▸ Work · write_file · ")
+			p.out.shows(t, "▸ Work · thinking · ")
 			p.types("/tasks")
 			p.out.shows(t, "running")
 			id := d.running()

@@ -48,7 +48,7 @@ func (t *Table) row(cells ...string) { t.Rows = append(t.Rows, cells) }
 
 // press adds a button that does what the words do.
 func (a *Answer) press(label, style string, words ...string) {
-	a.Buttons = append(a.Buttons, chat.Button{Label: label, Style: style, Value: buttonMark + strings.Join(words, " ")})
+	a.Buttons = append(a.Buttons, Press(label, style, words...))
 }
 
 const buttonMark = "admin:"
@@ -97,4 +97,9 @@ func (t *Table) markdown() string {
 		line(r)
 	}
 	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// Press makes a button that does what the words of a command do.
+func Press(label, style string, words ...string) chat.Button {
+	return chat.Button{Label: label, Style: style, Value: buttonMark + strings.Join(words, " ")}
 }

@@ -86,7 +86,7 @@ func (w *Watch) Look(ctx context.Context) ([]Running, error) {
 		if t.Status != task.Running || t.Internal {
 			continue
 		}
-		events, err := w.tasks.Progress(ctx, id, 5)
+		events, err := w.tasks.Progress(ctx, id, 10)
 		if err != nil {
 			return nil, err
 		}

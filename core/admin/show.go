@@ -282,17 +282,41 @@ type last struct {
 	percent *int
 }
 
+// doing says what an action that is under way does, for people.
+var doing = map[string]string{
+	"read_file": "reading a file", "search_files": "searching files", "write_file": "writing a file", "edit_file": "changing a file",
+	"patch_file": "changing files", "exec_shell": "running a command", "fetch_url": "reading a web page", "report_progress": "", "respond": "",
+}
+
+const thinking = "thinking" // a model is asked what comes next
+
+// lastOf tells what a task said last and what it does at the moment.
 func lastOf(events []task.Event) last {
 	var l last
+	said, does := "", ""
 	for _, e := range events {
-		l.what = clean(e.Message)
-		if l.what == "" {
-			l.what = clean(e.Kind)
+		what := clean(e.Message)
+		switch e.Kind {
+		case "action_call_start":
+			does = what
+			if words, known := doing[what]; known {
+				does = words
+			}
+		case "action_call_end":
+			does = thinking
+		case "standard_start", "planner_start": // whose message is the title
+			said, does = "", thinking
+		default:
+			said, does = what, ""
+			if said == "" {
+				said = clean(e.Kind)
+			}
 		}
 		if e.Percent != nil {
 			l.percent = e.Percent
 		}
 	}
+	l.what = strings.Trim(said+" · "+does, " ·")
 	return l
 }
 
@@ -301,7 +325,7 @@ func (q *query) last(ctx context.Context, t task.Task) (last, error) {
 	if t.Status != task.Running {
 		return last{}, nil
 	}
-	events, err := q.o.Tasks.Progress(ctx, t.ID, 3)
+	events, err := q.o.Tasks.Progress(ctx, t.ID, 10)
 	if err != nil {
 		return last{}, err
 	}

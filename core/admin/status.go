@@ -66,7 +66,8 @@ func (q *query) status(ctx context.Context, args []string) (Answer, error) {
 	for s, n := range ts.ByStatus {
 		d.Tasks[string(s)] = n
 	}
-	if q.o.Facts != nil {
+	// Paths and addresses of the machine are for those who look after it.
+	if q.o.Facts != nil && q.c.role() >= chat.RoleAdmin {
 		d.Facts = q.o.Facts(ctx)
 	}
 	if q.o.Models != nil {

@@ -332,3 +332,38 @@ func TestWatch(t *testing.T) {
 		t.Errorf("after its end: %+v", got)
 	}
 }
+
+// What a task said last stands before what it does, and neither hides the other.
+func TestWhatATaskDoes(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	steps := []struct{ kind, message, want string }{
+		{"standard_start", "a", "thinking"},
+		{"action_call_start", "exec_shell", "running a command"},
+		{"action_call_end", "exec_shell", "thinking"},
+		{"progress", "half way", "half way"},
+		{"action_call_start", "magic", "half way · magic"},
+		{"action_call_end", "magic", "half way · thinking"},
+		{"action_call_start", "report_progress", "half way"},
+	}
+	next, told := make(chan int), make(chan error)
+	r.task(ann, thread, "a")
+	r.work(func(ctx context.Context, run *task.Run) (task.Outcome, error) {
+		for i := range next {
+			told <- run.Report(ctx, task.Event{Kind: steps[i].kind, Message: steps[i].message})
+		}
+		return task.Outcome{}, nil
+	})
+	watch := admin.NewWatch(r.q, thread)
+	for i, c := range steps {
+		next <- i
+		if err := <-told; err != nil {
+			t.Fatal(err)
+		}
+		list, err := watch.Look(t.Context())
+		if err != nil || len(list) != 1 || list[0].Last != c.want {
+			t.Errorf("after %s %s: %+v, %v; want %q", c.kind, c.message, list, err, c.want)
+		}
+	}
+	close(next)
+}
