@@ -1,6 +1,8 @@
 package task
 
 import (
+	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -16,10 +18,22 @@ type board struct {
 type part struct {
 	heard int       // raised whenever something is heard of the partition
 	known int       // what was heard when it was last looked at
-	score string    // of the best head then
+	told  int       // what was heard last that only a look can tell
+	heads []string  // the scores of the best heads, as they were told by the last answer, the best first
+	more  bool      // there were others behind them
+	hints []told    // new heads that the last answer may not have known, the best first
 	due   time.Time // when the next deferred task is due; zero for none
 	sweep bool      // somebody has asked for a sweep
 }
+
+// A told is the score of a head, and what was heard when it was told.
+type told struct {
+	score string
+	at    int
+}
+
+// mostHints are remembered of one partition.
+const mostHints = 64
 
 func newBoard(partitions int) *board {
 	b := &board{parts: make([]part, partitions)}
@@ -32,6 +46,39 @@ func (b *board) hear(p int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.parts[p].heard++
+	b.parts[p].told = b.parts[p].heard
+}
+
+// hearOf notes the score of a new head. It is kept until an answer knows of it, also
+// where it does not matter before: an answer that is on its way may be older.
+func (b *board) hearOf(p int, score string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	x := &b.parts[p]
+	x.heard++
+	i, _ := slices.BinarySearchFunc(x.hints, score, func(a told, score string) int { return strings.Compare(a.score, score) })
+	x.hints = slices.Insert(x.hints, i, told{score, x.heard})
+	if n := len(x.hints); n > mostHints {
+		x.told = max(x.told, x.hints[n-1].at)
+		x.hints = x.hints[:n-1]
+	}
+}
+
+// best gives the scores of the best heads of which it is known that there are no
+// better ones.
+func (x *part) best() []string {
+	if x.more && len(x.heads) == 0 {
+		return nil
+	}
+	list := make([]string, 0, len(x.heads)+len(x.hints))
+	list = append(list, x.heads...)
+	for _, h := range x.hints {
+		if !x.more || h.score <= x.heads[len(x.heads)-1] {
+			list = append(list, h.score)
+		}
+	}
+	slices.Sort(list)
+	return list
 }
 
 func (b *board) hearAll() {
@@ -67,45 +114,68 @@ func (b *board) learn(p, asked int, o outlook, now time.Time) {
 	if asked < x.known {
 		return // something later was learned meanwhile
 	}
-	x.known, x.score, x.due = asked, o.score, time.Time{}
+	x.known, x.heads, x.more, x.due = asked, o.scores, o.more, time.Time{}
+	x.hints = slices.DeleteFunc(x.hints, func(h told) bool { return h.at <= asked })
 	if o.later >= 0 {
 		x.due = now.Add(o.later)
 	}
 }
 
-// news gives the partitions of which something was heard that is not known, or
-// where something is due.
+// news gives the partitions that only a look can tell of: something was heard of
+// them that is not known, or something is due.
 func (b *board) news(now time.Time) []int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var list []int
 	for p, x := range b.parts {
-		if x.heard > x.known || (!x.due.IsZero() && !now.Before(x.due)) {
+		if x.told > x.known || (x.more && len(x.heads) == 0) || (!x.due.IsZero() && !now.Before(x.due)) {
 			list = append(list, p)
 		}
 	}
 	return list
 }
 
-// best gives the partition with the best head, and the score of the next best one.
-// The partition is -1 when there is none.
-func (b *board) best() (p int, next string) {
+// plan says what to take where there is room for so many: the best of all known
+// heads, as far as it is known that there are no better ones, and nothing that is
+// worse than the best that is left.
+func (b *board) plan(room int) []want {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	p = -1
-	for i, x := range b.parts {
-		switch {
-		case x.score == "":
-		case p < 0 || x.score < b.parts[p].score:
-			if p >= 0 {
-				next = b.parts[p].score
+	heads, took := make([][]string, len(b.parts)), make([]int, len(b.parts))
+	for p := range b.parts {
+		heads[p] = b.parts[p].best()
+	}
+	var order []int // the partitions from which something is taken
+	worst := ""
+	for n := 0; ; n++ {
+		best := -1
+		for p, list := range heads {
+			if took[p] < len(list) && (best < 0 || list[took[p]] < heads[best][took[best]]) {
+				best = p
 			}
-			p = i
-		case next == "" || x.score < next:
-			next = x.score
+		}
+		if best < 0 {
+			break
+		}
+		if n == room {
+			worst = heads[best][took[best]]
+			break
+		}
+		if took[best] == 0 {
+			order = append(order, best)
+		}
+		took[best]++
+		if list := heads[best]; b.parts[best].more && took[best] == len(list) {
+			// What follows here is not known, and may be better than all the rest.
+			worst = list[len(list)-1]
+			break
 		}
 	}
-	return p, next
+	wants := make([]want, len(order))
+	for i, p := range order {
+		wants[i] = want{p, took[p], worst}
+	}
+	return wants
 }
 
 // nextDue is how long it is until something is due, at most most.

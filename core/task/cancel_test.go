@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"mimikit/core/channel"
 	"mimikit/core/chat"
@@ -51,7 +52,7 @@ func TestCancel(t *testing.T) {
 		if got := r.get(running); got.CancelRequestedAt.IsZero() || got.CanceledBy != bob || got.CancelReason != "stop" {
 			t.Errorf("%+v", got)
 		}
-		if status, err := r.q.shows(ctx, run.p, r.q.o.CallTimeout, []string{run.token}); err != nil || status[0] != "canceled" {
+		if status, err := r.q.shows(ctx, run.p, r.q.o.CallTimeout, []*Run{run}); err != nil || status[0] != "canceled" {
 			t.Errorf("its worker is told %q, %v", status, err)
 		}
 		if to := r.settle(run, judge(Outcome{Output: "all done"}, nil, nil, 0)); to != Canceled {
@@ -291,6 +292,34 @@ func TestAskAndAnswer(t *testing.T) {
 		r.settle(r.run(id), how("succeed"))
 		if err := r.q.Answer(ctx, conv("c"), r.q.is.Derive(conv("c"), epoch), "q", "x", ann); !errors.Is(err, ErrUnknown) {
 			t.Errorf("of no task: %v", err)
+		}
+		r.checkClean()
+	})
+}
+
+// A task that is canceled while it waits to run again ends by the cancel, and not
+// by the failure before it.
+func TestCancelBeforeRetry(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, s *store.Store) {
+		t.Parallel()
+		r := newRig(t, s)
+		d := draft("c", "x")
+		d.Retry = &Retry{MaxAttempts: 1, Backoff: time.Hour}
+		id := r.enqueue(d)
+		if to := r.settle(r.run(id), how("fail", "error", "no luck", "reason", ReasonError)); to != Deferred {
+			t.Fatalf("it is %s", to)
+		}
+		if got := r.get(id); got.Error != "no luck" || got.FailureReason != ReasonError {
+			t.Errorf("%+v", got)
+		}
+		if _, err := r.q.Cancel(t.Context(), id, bob, "enough"); err != nil {
+			t.Fatal(err)
+		}
+		if got := r.get(id); got.Status != Canceled || got.Error != "" || got.FailureReason != "" || got.CancelReason != "enough" {
+			t.Errorf("%+v", got)
+		}
+		if res := r.told(channel.WorkerResult)[id]; len(res) != 1 || res[0].Error != "" || res[0].FailureReason != "" || res[0].CancelReason != "enough" {
+			t.Errorf("told %+v", res)
 		}
 		r.checkClean()
 	})

@@ -101,7 +101,7 @@ func everyTransition(t *testing.T, s *store.Store) {
 	}{
 		"due": {func(id string, _ *Run) {
 			s.Client.ZAdd(ctx, r.q.keys.In(0, "t:deferred"), z(0, id))
-			if _, err := r.q.look(ctx, 0, "", nil); err != nil {
+			if _, err := r.q.look(ctx, 0, looker{}, nil); err != nil {
 				t.Fatal(err)
 			}
 		}, nil, map[Status]Status{Deferred: Pending}},

@@ -3,6 +3,7 @@ package task
 import (
 	"context"
 	"fmt"
+	"net/url"
 	"slices"
 	"strconv"
 	"time"
@@ -10,8 +11,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// A claimer takes tasks for one pool, one claim at a time. Its claims are
-// numbered: one that Redis sees late, after the next, is refused.
+// A claimer takes tasks for one pool, one claim of a partition at a time. Its claims
+// are numbered: one that Redis sees late, after the next, is refused.
 type claimer struct {
 	q    *Queue
 	id   string
@@ -21,7 +22,7 @@ type claimer struct {
 }
 
 type asked struct {
-	args []any
+	call call
 	at   time.Time // before it was sent first
 }
 
@@ -29,10 +30,24 @@ func newClaimer(q *Queue, node string) *claimer {
 	return &claimer{q: q, id: fmt.Sprintf("%013x", q.is.rand()>>12), node: node, open: map[int]*asked{}}
 }
 
+// A room is a class of task, and how many more tasks of its profile a pool takes.
+type room struct {
+	class string
+	most  int
+}
+
+// A want is what is asked of one partition.
+type want struct {
+	p     int
+	most  int    // tasks
+	worst string // score that is taken; "" for any
+}
+
 // An outlook is what a partition holds for who asked.
 type outlook struct {
-	score string        // of the best head; "" for none. Lower is better, compared as text
-	later time.Duration // until the next deferred task is due; negative for none
+	scores []string      // of its best heads, the best first. Lower is better, compared as text
+	more   bool          // there are others behind them
+	later  time.Duration // until the next deferred task is due; negative for none
 }
 
 // A taken is a task that a claim has begun to run.
@@ -44,40 +59,63 @@ type taken struct {
 	at    time.Time // by our clock; the run did not begin earlier
 }
 
-// claim takes the task whose turn it is in a partition, unless its score is worse
-// than worst ("" for any). nil means that there is none. It calls Redis until that
-// has answered or ctx is over; then the same claim is asked again by the next call,
-// which may so give what an earlier one has taken.
-func (c *claimer) claim(ctx context.Context, p int, classes []string, worst string) (*taken, outlook, error) {
-	a := c.open[p]
-	if a == nil {
-		c.seq++
-		a = &asked{args: []any{signals(c.q.keys), p, c.id, c.seq, c.node, c.q.o.MaxPerConversation, worst}, at: time.Now()}
-		for _, class := range classes {
-			a.args = append(a.args, class)
+// furtherHeads is how many heads a caller is told of beyond what it takes.
+const furtherHeads = 4
+
+// ask takes the tasks whose turn it is, in several partitions in one round trip, once.
+// What was asked before and never answered is asked again first, with nothing
+// beside it: it may give what Redis has thought to be given then. It gives what was
+// taken and what the partitions hold that have answered, also with an error.
+func (c *claimer) ask(ctx context.Context, wants []want, rooms []room) ([]*taken, map[int]outlook, error) {
+	if len(c.open) == 0 {
+		for _, w := range wants {
+			c.seq++
+			args := []any{signals(c.q.keys), w.p, c.id, c.seq, c.node, c.q.o.MaxPerConversation, w.most, w.worst, furtherHeads}
+			for _, r := range rooms {
+				args = append(args, r.class, r.most)
+			}
+			c.open[w.p] = &asked{call{w.p, claimScript, fenced(c.q.keys, w.p, claimsKey(c.q.keys, w.p)), args}, time.Now()}
 		}
-		c.open[p] = a
 	}
-	got, err := c.q.sure(ctx, p, claimScript, fenced(c.q.keys, p, claimsKey(c.q.keys, p)), a.args...)
-	if err != nil {
-		return nil, outlook{}, fmt.Errorf("claim a task of partition %d: %w", p, err)
+	calls := make([]call, 0, len(c.open))
+	for _, a := range c.open {
+		calls = append(calls, a.call)
 	}
-	delete(c.open, p)
-	if len(got) < 4 {
-		return nil, outlook{}, fmt.Errorf("claim a task of partition %d: the script answered %d parts, %q", p, len(got), asString(got[len(got)-1]))
+	var list []*taken
+	outs := make(map[int]outlook, len(calls))
+	var failed error
+	for i, a := range c.q.sendAll(ctx, calls) {
+		p := calls[i].p
+		if a.err == nil && len(a.got) < 4 {
+			delete(c.open, p) // it was asked too late to do anything
+			a.err = fmt.Errorf("the script answered %d parts, %q", len(a.got), asString(a.got[len(a.got)-1]))
+		}
+		if a.err != nil {
+			failed = fmt.Errorf("claim tasks of partition %d: %w", p, a.err)
+			continue
+		}
+		for run := range slices.Chunk(a.got[4:], 5) {
+			if len(run) == 5 {
+				t := &taken{p: p, token: asString(run[0]), at: c.open[p].at}
+				t.task, t.err = readTask(asString(run[1]), asString(run[2]), asString(run[3]), asString(run[4]))
+				list = append(list, t)
+			}
+		}
+		outs[p] = readOutlook(a.got)
+		delete(c.open, p)
 	}
-	out := readOutlook(got)
-	if len(got) < 8 {
-		return nil, out, nil
-	}
-	t := &taken{p: p, token: asString(got[4]), at: a.at}
-	t.task, t.err = readTask(asString(got[5]), asString(got[6]), asString(got[7]))
-	return t, out, nil
+	return list, outs, failed
 }
 
 // readOutlook reads the second to fourth part of an answer.
 func readOutlook(got []any) outlook {
-	out := outlook{score: asString(got[2]), later: -1}
+	out := outlook{later: -1}
+	for _, v := range asList(got[2]) {
+		out.scores = append(out.scores, asString(v))
+	}
+	if n := len(out.scores); n > 0 && out.scores[n-1] == "more" {
+		out.scores, out.more = out.scores[:n-1], true
+	}
 	if due := asString(got[3]); due != "" {
 		out.later = max(0, time.Duration(number(due)-asInt(got[1]))*time.Millisecond)
 	}
@@ -91,6 +129,7 @@ type view struct {
 	sweep    bool      // this pool is to sweep
 	cascades int       // cancels to be passed on
 	oldest   time.Time // when the task that is kept longest ended, by Redis' clock; zero for none
+	told     int       // people who were told just now that a storage is gone
 	now      time.Time // Redis' clock
 }
 
@@ -99,48 +138,80 @@ type beat struct {
 	token, id, count string
 }
 
-// look sees what there is to do in a partition; it is called once. who is the pool
-// that would sweep, "" for none.
-func (q *Queue) look(ctx context.Context, p int, who string, classes []string) (view, error) {
-	args := []any{signals(q.keys), p, who, q.o.Lease.Milliseconds(), q.o.MaxPerConversation}
-	for _, class := range classes {
-		args = append(args, class)
+// A looker is a pool that would sweep, and what it has mounted.
+type looker struct {
+	id       string // "" for one that would not
+	storages []string
+}
+
+// look sees what there is to do in a partition; it is called once.
+func (q *Queue) look(ctx context.Context, p int, who looker, classes []string) (view, error) {
+	v, err := q.lookAll(ctx, []int{p}, who, classes)
+	return v[p], err
+}
+
+// lookAll is look of several partitions in one round trip. It gives those that have
+// answered, also with an error.
+func (q *Queue) lookAll(ctx context.Context, parts []int, who looker, classes []string) (map[int]view, error) {
+	calls := make([]call, len(parts))
+	for i, p := range parts {
+		args := []any{
+			signals(q.keys), p, who.id, q.o.Lease.Milliseconds(), q.o.MaxPerConversation, furtherHeads,
+			q.o.StorageGone.Milliseconds(), len(who.storages),
+		}
+		for _, s := range who.storages {
+			args = append(args, url.QueryEscape(s))
+		}
+		for _, class := range classes {
+			args = append(args, class)
+		}
+		keys := fenced(q.keys, p, claimsKey(q.keys, p), sweeperKey(q.keys, p), storagesKey(q.keys, p))
+		calls[i] = call{p, lookScript, keys, args}
 	}
-	got, err := q.send(ctx, p, q.o.CallTimeout, lookScript, fenced(q.keys, p, claimsKey(q.keys, p), sweeperKey(q.keys, p)), args...)
-	if err != nil {
-		return view{}, fmt.Errorf("look at the tasks of partition %d: %w", p, err)
+	views := make(map[int]view, len(parts))
+	var failed error
+	for i, a := range q.sendAll(ctx, calls) {
+		if a.err == nil && len(a.got) < 4 {
+			a.err = fmt.Errorf("the script answered %d parts, want 4", len(a.got))
+		}
+		if a.err != nil {
+			failed = fmt.Errorf("look at the tasks of partition %d: %w", parts[i], a.err)
+			continue
+		}
+		views[parts[i]] = readView(a.got)
 	}
-	if len(got) < 4 {
-		return view{}, fmt.Errorf("look at the tasks of partition %d: the script answered %d parts, want 4", p, len(got))
-	}
+	return views, failed
+}
+
+func readView(got []any) view {
 	v := view{outlook: readOutlook(got), now: moment(asString(got[1]))}
-	if len(got) < 8 {
-		return v, nil
+	if len(got) < 9 {
+		return v
 	}
 	for run := range slices.Chunk(asList(got[4]), 3) {
 		if len(run) == 3 {
 			v.runs = append(v.runs, beat{asString(run[0]), asString(run[1]), asString(run[2])})
 		}
 	}
-	v.sweep, v.cascades, v.oldest = asString(got[5]) == "1", int(asInt(got[6])), moment(asString(got[7]))
-	return v, nil
+	v.sweep, v.cascades, v.oldest, v.told = asString(got[5]) == "1", int(asInt(got[6])), moment(asString(got[7])), int(asInt(got[8]))
+	return v
 }
 
 // shows tells Redis that runs of one partition live, once, and gives for each "ok",
 // "canceled" or "lost".
-func (q *Queue) shows(ctx context.Context, p int, timeout time.Duration, tokens []string) ([]string, error) {
-	args := make([]any, len(tokens))
-	for i, t := range tokens {
-		args[i] = t
+func (q *Queue) shows(ctx context.Context, p int, timeout time.Duration, runs []*Run) ([]string, error) {
+	args := make([]any, 0, 2*len(runs))
+	for _, r := range runs {
+		args = append(args, r.Task.ID, r.token)
 	}
 	got, err := q.send(ctx, p, timeout, beatScript, fenced(q.keys, p), args...)
 	if err != nil {
-		return nil, fmt.Errorf("show that %d runs of partition %d live: %w", len(tokens), p, err)
+		return nil, fmt.Errorf("show that %d runs of partition %d live: %w", len(runs), p, err)
 	}
-	if len(got) != len(tokens)+1 {
-		return nil, fmt.Errorf("show that runs of partition %d live: the script answered for %d, want %d", p, len(got)-1, len(tokens))
+	if len(got) != len(runs)+1 {
+		return nil, fmt.Errorf("show that runs of partition %d live: the script answered for %d, want %d", p, len(got)-1, len(runs))
 	}
-	out := make([]string, len(tokens))
+	out := make([]string, len(runs))
 	for i := range out {
 		out[i] = asString(got[i+1])
 	}

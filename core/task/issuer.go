@@ -154,18 +154,12 @@ func (is *Issuer) creation(t Task, given bool, p int) (channel.Call, error) {
 		Conv: t.Conversation.Key(), Class: class(t.Profile, t.Storage), Priority: strconv.Itoa(t.Priority),
 		Requester: requesterWord(t.Conversation, t.Requester.ID), Parent: t.ParentTaskID, Made: is.commitID(),
 		Dedupe: digest(t), Retries: strconv.Itoa(t.Retry.MaxAttempts), Backoff: strconv.FormatInt(t.Retry.Backoff.Milliseconds(), 10),
-		Entry: channel.EntryFields(channel.Entry{Conversation: t.Conversation.Key(), TraceID: t.TraceID, Traceparent: t.Traceparent}),
 	}
 	if t.Internal || t.Profile == Planner {
 		s.Audience = "supervisor"
 	}
-	if given {
-		s.Given = "1"
-	}
-	if s.Head, err = open(head{t.ID, t.Conversation, t.Title, t.Profile, t.TraceID, t.ParentTaskID, t.SourceTriggerID, t.Requester}); err != nil {
-		return channel.Call{}, err
-	}
-	if s.Note, err = open(note{t.Conversation, "bug", "medium", t.ID, t.TraceID, t.Requester}); err != nil {
+	told, err := lines(t)
+	if err != nil {
 		return channel.Call{}, err
 	}
 	stateJSON, err := json.Marshal(s)
@@ -176,12 +170,20 @@ func (is *Issuer) creation(t Task, given bool, p int) (channel.Call, error) {
 	if !t.DeferUntil.IsZero() {
 		due = strconv.FormatInt(t.DeferUntil.UnixMilli(), 10)
 	}
-	call := is.op(p, "create", t.ID, string(rowJSON), string(stateJSON), due)
+	call := is.op(p, "create", t.ID, string(rowJSON)+"\n"+told, string(stateJSON), due,
+		s.Conv, s.Class, s.Priority, s.Requester, s.Parent, s.Audience, s.Dedupe, s.Made, flag(given))
 	if r.PromptSize > 0 {
 		call.Keys = append(call.Keys, promptKey(is.Keys, p, t.ID))
 		call.Args = append(call.Args, t.Prompt)
 	}
 	return call, nil
+}
+
+func flag(on bool) string {
+	if on {
+		return "1"
+	}
+	return ""
 }
 
 // Cancel spells the cancel of a task and of all that it started, for a commit of

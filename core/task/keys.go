@@ -12,7 +12,7 @@ func fixed(k channel.Keys, p int) []string {
 	return []string{
 		k.In(p, "t:rows"), k.In(p, "t:state"), k.In(p, "t:index"),
 		k.In(p, "t:queue"), k.In(p, "t:order"), k.In(p, "t:ready"), k.In(p, "t:heads"), k.In(p, "t:parked"), k.In(p, "t:deferred"),
-		k.In(p, "t:runs"), k.In(p, "t:beats"), k.In(p, "t:load"),
+		k.In(p, "t:runs"), k.In(p, "t:load"),
 		k.In(p, "t:dedupe"), k.In(p, "t:ended"), k.In(p, "t:cascade"),
 		k.Stream(p, channel.WorkerResult), k.Stream(p, channel.SupervisorEvent), k.In(p, string(channel.Feedback)),
 		k.Stops(p),
@@ -29,12 +29,18 @@ func rowsKey(k channel.Keys, p int) string  { return k.In(p, "t:rows") }
 func stateKey(k channel.Keys, p int) string { return k.In(p, "t:state") }
 func indexKey(k channel.Keys, p int) string { return k.In(p, "t:index") }
 func endedKey(k channel.Keys, p int) string { return k.In(p, "t:ended") }
+func queueKey(k channel.Keys, p int) string { return k.In(p, "t:queue") }
+func runsKey(k channel.Keys, p int) string  { return k.In(p, "t:runs") }
 
-// claimsKey remembers the last claim of each pool. Hash: claimer → "seq ms token".
+// claimsKey remembers the last claim of each pool. Hash: claimer → "seq ms token …".
 func claimsKey(k channel.Keys, p int) string { return k.In(p, "t:claims") }
 
 // sweeperKey says who sweeps the partition. Hash: who, until (ms).
 func sweeperKey(k channel.Keys, p int) string { return k.In(p, "t:sweeper") }
+
+// storagesKey says when storages were last mounted. Hash: storage → ms, "" → when
+// that was looked at. It is there while tasks wait for a storage.
+func storagesKey(k channel.Keys, p int) string { return k.In(p, "t:storages") }
 
 // keyOf names a key of one task.
 type keyOf func(k channel.Keys, p int, id string) string
@@ -47,7 +53,8 @@ func checkpointKey(k channel.Keys, p int, id string) string { return k.In(p, "t:
 func progressKey(k channel.Keys, p int, id string) string   { return k.In(p, "t:progress:"+id) }
 
 // signals is the pub/sub channel on which scripts say what is worth a look:
-// "wake partition", "sweep partition", "cancel id". What is lost there is found
+// "wake partition", with or without a class and a score for each new head; "sweep
+// partition"; "cancel id". What is lost there is found
 // by looking now and then.
 func signals(k channel.Keys) string { return k.Prefix + ":t:signals" }
 

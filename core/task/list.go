@@ -75,6 +75,9 @@ func (q *Queue) List(ctx context.Context, f Filter, from string, limit int) (Pag
 	return page, nil
 }
 
+// ofRuns in place of a word means what runs, which has no word of its own.
+const ofRuns = ""
+
 // index gives the words under which the index has the tasks of a filter, or more
 // of them, and the partitions to look in.
 func (q *Queue) index(f Filter) (words []string, parts []int, err error) {
@@ -90,8 +93,14 @@ func (q *Queue) index(f Filter) (words []string, parts []int, err error) {
 		}
 		words = []string{"r " + requesterWord(chat.Conversation{Platform: f.Platform, Workspace: f.Workspace}, f.Requester)}
 	case len(f.Status) > 0:
+		pending := slices.Contains(f.Status, Pending)
 		for _, s := range f.Status {
-			words = append(words, "s "+word(s))
+			switch w := "s " + word(s); {
+			case s == Running && !pending:
+				words = append(words, ofRuns)
+			case !slices.Contains(words, w):
+				words = append(words, w)
+			}
 		}
 	default:
 		words = []string{"a"}
@@ -105,9 +114,13 @@ func (q *Queue) index(f Filter) (words []string, parts []int, err error) {
 // newest gives the newest ids under words that are older than before.
 func (q *Queue) newest(ctx context.Context, words []string, parts []int, before string, limit int) ([]string, error) {
 	pipe := q.o.Client.Pipeline()
-	var cmds []*redis.StringSliceCmd
+	var cmds, runs []*redis.StringSliceCmd
 	for _, p := range parts {
 		for _, w := range words {
+			if w == ofRuns {
+				runs = append(runs, pipe.HKeys(ctx, runsKey(q.keys, p)))
+				continue
+			}
 			r := &redis.ZRangeBy{Min: "[" + w + " ", Max: "(" + w + "!", Count: int64(limit)}
 			if before != "" {
 				r.Max = "(" + w + " " + before
@@ -122,6 +135,13 @@ func (q *Queue) newest(ctx context.Context, words []string, parts []int, before 
 	for _, c := range cmds {
 		for _, m := range c.Val() {
 			ids = append(ids, m[strings.LastIndexByte(m, ' ')+1:])
+		}
+	}
+	for _, c := range runs {
+		for _, id := range c.Val() {
+			if before == "" || id < before {
+				ids = append(ids, id)
+			}
 		}
 	}
 	slices.SortFunc(ids, func(a, b string) int { return strings.Compare(b, a) })

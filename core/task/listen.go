@@ -36,6 +36,7 @@ func (p *Pool) listen(ctx context.Context) {
 
 func (p *Pool) hear(signal string) {
 	what, about, _ := strings.Cut(signal, " ")
+	about, heads, _ := strings.Cut(about, " ")
 	if what == "cancel" {
 		p.each(func(r *Run) {
 			if r.Task.ID == about {
@@ -50,10 +51,29 @@ func (p *Pool) hear(signal string) {
 	}
 	switch what {
 	case "wake":
-		p.board.hear(part)
-		nudge(p.poke)
+		if p.wake(part, strings.Fields(heads)) {
+			nudge(p.poke)
+		}
 	case "sweep":
 		p.board.want(part)
 		nudge(p.urge)
 	}
+}
+
+// wake takes in what is told of a partition's new heads, pairs of class and score,
+// and reports whether any is for us. Nothing at all is for everybody.
+func (p *Pool) wake(part int, heads []string) bool {
+	known := p.known.Load()
+	if len(heads) == 0 || known == nil {
+		p.board.hear(part)
+		return true
+	}
+	ours := false
+	for i := 0; i+1 < len(heads); i += 2 {
+		if (*known)[heads[i]] {
+			p.board.hearOf(part, heads[i+1])
+			ours = true
+		}
+	}
+	return ours
 }

@@ -219,7 +219,7 @@ func TestCommitNumbers(t *testing.T) {
 		id := r.enqueue(draft("c", "x"))
 		run := r.run(id)
 		_ = run.SaveCheckpoint(ctx, nil)
-		_, _ = r.q.shows(ctx, 0, time.Second, []string{run.token})
+		_, _ = r.q.shows(ctx, 0, time.Second, []*Run{run})
 		r.settle(run, how("succeed"))
 		if _, err := r.q.Cancel(ctx, id, bob, ""); err != nil {
 			t.Fatal(err)

@@ -245,7 +245,7 @@ func (m *model) due() {
 	}
 	m.say("due %s", x.id)
 	m.s.Client.ZAdd(m.t.Context(), m.q.keys.In(0, "t:deferred"), z(0, x.id))
-	if _, err := m.q.look(m.t.Context(), 0, "", allClasses); err != nil {
+	if _, err := m.q.look(m.t.Context(), 0, looker{}, allClasses); err != nil {
 		m.t.Fatal(err)
 	}
 	x.status = Pending
@@ -316,10 +316,8 @@ func (m *model) check() {
 	if got := m.s.Client.HGetAll(ctx, in("load")).Val(); !maps.Equal(got, load) {
 		m.fail("the load is %v, want %v", got, load)
 	}
-	for name, n := range map[string]int{"runs": count[Running], "beats": count[Running]} {
-		if got := int(m.s.Client.HLen(ctx, in(name)).Val()); got != n {
-			m.fail("%d %s, want %d", got, name, n)
-		}
+	if got := int(m.s.Client.HLen(ctx, in("runs")).Val()); got != count[Running] {
+		m.fail("%d runs, want %d", got, count[Running])
 	}
 	if got := int(m.s.Client.ZCard(ctx, in("deferred")).Val()); got != count[Deferred] {
 		m.fail("%d deferred, want %d", got, count[Deferred])

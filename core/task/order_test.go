@@ -1,6 +1,7 @@
 package task
 
 import (
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -34,26 +35,32 @@ func (r *rig) aged(id string, by time.Duration) {
 	ctx := r.t.Context()
 	old := r.get(id)
 	st := r.stateOf(id)
-	at := number(st["enqueued"].(string)) - by.Milliseconds()
-	g := st["class"].(string) + " " + st["conv"].(string)
-	spot := fmt.Sprintf("%s %016d %d %s %s", g, at-int64(old.Priority)*PriorityStep.Milliseconds(), old.Priority, st["seq"], id)
+	was := number(st["enqueued"].(string))
+	at := was - by.Milliseconds()
+	class, conv := st["class"].(string), st["conv"].(string)
+	g := class + " " + conv
+	spot := func(at int64) string {
+		return fmt.Sprintf("%s %016d %02d %s %s", g, at-int64(old.Priority)*PriorityStep.Milliseconds(), old.Priority, st["seq"], id)
+	}
 	q, ready, heads := r.q.keys.In(0, "t:queue"), r.q.keys.In(0, "t:ready"), r.q.keys.In(0, "t:heads")
 	s := r.s.Client
-	s.ZRem(ctx, q, st["spot"])
-	s.ZAdd(ctx, q, z(0, spot))
-	if err := s.HSet(ctx, stateKey(r.q.keys, 0), id, strings.NewReplacer(
-		`"spot":"`+st["spot"].(string)+`"`, `"spot":"`+spot+`"`, `"enqueued":"`+st["enqueued"].(string)+`"`, fmt.Sprintf(`"enqueued":"%d"`, at),
-	).Replace(strings.ReplaceAll(s.HGet(ctx, stateKey(r.q.keys, 0), id).Val(), `\/`, "/"))).Err(); err != nil {
+	if n := s.ZRem(ctx, q, spot(was)).Val(); n != 1 {
+		r.t.Fatalf("%q does not wait", spot(was))
+	}
+	s.ZAdd(ctx, q, z(0, spot(at)))
+	st["enqueued"] = fmt.Sprint(at)
+	data, err := json.Marshal(st)
+	if err != nil {
 		r.t.Fatal(err)
 	}
+	s.HSet(ctx, stateKey(r.q.keys, 0), id, data)
 	had := strings.Fields(s.HGet(ctx, heads, g).Val())
-	class, conv, _ := strings.Cut(g, " ")
 	s.ZRem(ctx, ready, class+" "+had[1]+" "+conv)
 	since := min(number(had[0]), at)
-	first := s.ZRangeByLex(ctx, q, lex("["+g+" ", "("+g+"!")).Val()[0]
-	score := fmt.Sprintf("%016d", since-number(strings.Fields(first)[3])*PriorityStep.Milliseconds())
+	tail := strings.TrimPrefix(s.ZRangeByLex(ctx, q, lex("["+g+" ", "("+g+"!")).Val()[0], g+" ")
+	score := fmt.Sprintf("%016d", since-number(strings.Fields(tail)[1])*PriorityStep.Milliseconds())
 	s.ZAdd(ctx, ready, z(0, class+" "+score+" "+conv))
-	s.HSet(ctx, heads, g, fmt.Sprintf("%d %s", since, score))
+	s.HSet(ctx, heads, g, fmt.Sprintf("%d %s %s", since, score, tail))
 }
 
 // Within a conversation: priority with aging, then age, exactly.
@@ -252,10 +259,10 @@ func TestBestAcrossPartitions(t *testing.T) {
 	b := newBoard(5)
 	now := epoch
 	for p, score := range []string{"0000000000000007", "", "0000000000000003", "0000000000000005", "0000000000000009"} {
-		b.learn(p, b.asking(p), outlook{score: score, later: -1}, now)
+		b.learn(p, b.asking(p), outlook{scores: strings.Fields(score), later: -1}, now)
 	}
-	if p, next := b.best(); p != 2 || next != "0000000000000005" {
-		t.Errorf("%d, %s", p, next)
+	if got, want := b.plan(1), []want{{2, 1, "0000000000000005"}}; !slices.Equal(got, want) {
+		t.Errorf("%v", got)
 	}
 	// What is heard while one asks is not forgotten for the answer.
 	asked := b.asking(1)
@@ -278,8 +285,8 @@ func TestBestAcrossPartitions(t *testing.T) {
 	early := b.asking(2)
 	b.hear(2)
 	b.learn(2, b.asking(2), outlook{later: -1}, now)
-	b.learn(2, early, outlook{score: "0000000000000001", later: -1}, now)
-	if p, _ := b.best(); p != 3 {
-		t.Errorf("%d", p)
+	b.learn(2, early, outlook{scores: []string{"0000000000000001"}, later: -1}, now)
+	if got := b.plan(1); got[0].p != 3 {
+		t.Errorf("%v", got)
 	}
 }

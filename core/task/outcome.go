@@ -117,3 +117,29 @@ func (v *verdict) put(name, value string) {
 		v.said[name] = value
 	}
 }
+
+// size is about how many bytes it takes.
+func (v *verdict) size() int {
+	n := len(v.whole)
+	for _, s := range v.said {
+		n += len(s)
+	}
+	return n
+}
+
+// args spells the end of a run for the settle script.
+func (v *verdict) args(token, id string) ([]any, error) {
+	said, usage := []byte("{}"), []byte(nil)
+	var err error
+	if len(v.said) > 0 {
+		if said, err = json.Marshal(v.said); err != nil {
+			return nil, err
+		}
+	}
+	if len(v.usage) > 0 {
+		if usage, err = json.Marshal(v.usage); err != nil {
+			return nil, err
+		}
+	}
+	return []any{token, id, v.how, v.beats, said, usage, v.whole}, nil
+}

@@ -8,7 +8,9 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -50,8 +52,12 @@ type Pool struct {
 	urge chan struct{} // capacity 1; there is something to sweep
 
 	mu      sync.Mutex
+	mine    []string        // the classes that this node runs
 	runs    map[string]*Run // :: token -> run
+	busy    map[string]int  // :: profile -> how many of them
 	serving sync.WaitGroup
+
+	known atomic.Pointer[map[string]bool] // mine, for who hears signals
 }
 
 // NewPool checks the options. It starts nothing.
@@ -78,7 +84,7 @@ func NewPool(o PoolOptions) (*Pool, error) {
 	return &Pool{
 		q: o.Queue, o: o, log: o.Queue.log, claims: newClaimer(o.Queue, o.Node), board: newBoard(o.Queue.keys.Partitions),
 		poke: make(chan struct{}, 1), urge: make(chan struct{}, 1),
-		runs: map[string]*Run{},
+		runs: map[string]*Run{}, busy: map[string]int{},
 	}, nil
 }
 
@@ -130,32 +136,67 @@ func (p *Pool) each(f func(*Run)) {
 	}
 }
 
-// classes are the classes of task that this node runs; with room, those for which
-// there is room now.
-func (p *Pool) classes(room bool) []string {
-	storages := []string{""}
-	if p.o.Storages != nil {
-		storages = append(storages, p.o.Storages()...)
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if room && len(p.runs) >= p.o.MaxConcurrent {
+// storages are those that are mounted here now.
+func (p *Pool) storages() []string {
+	if p.o.Storages == nil {
 		return nil
 	}
-	busy := map[string]int{}
-	for _, r := range p.runs {
-		busy[r.Task.Profile]++
-	}
+	return p.o.Storages()
+}
+
+// classes are the classes of task that this node runs.
+func (p *Pool) classes(storages []string) []string {
 	var list []string
-	for _, profile := range slices.Sorted(maps.Keys(p.o.Runners)) {
-		if most, bound := p.o.MaxByProfile[profile]; room && bound && busy[profile] >= most {
-			continue
-		}
+	for profile := range p.o.Runners {
+		list = append(list, class(profile, ""))
 		for _, s := range storages {
 			list = append(list, class(profile, s))
 		}
 	}
+	slices.Sort(list)
 	return slices.Compact(list)
+}
+
+// setClasses notes what this node runs, and has everything looked at anew when that
+// has changed.
+func (p *Pool) setClasses(mine []string) {
+	p.mu.Lock()
+	same := slices.Equal(mine, p.mine)
+	p.mine = mine
+	p.mu.Unlock()
+	if same {
+		return
+	}
+	known := make(map[string]bool, len(mine))
+	for _, c := range mine {
+		known[c] = true
+	}
+	p.known.Store(&known)
+	p.board.hearAll()
+}
+
+// unbounded is the room of a profile that has no bound of its own. What a claim takes
+// in all is bounded besides; a room that it fills hides what else there is.
+const unbounded = 1 << 20
+
+// rooms says for how many tasks there is room now, and of which classes.
+func (p *Pool) rooms() (free int, rooms []room) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if free = p.o.MaxConcurrent - len(p.runs); free <= 0 {
+		return 0, nil
+	}
+	for _, class := range p.mine {
+		profile, _, _ := strings.Cut(class, "@")
+		most := unbounded
+		if bound, ok := p.o.MaxByProfile[profile]; ok {
+			most = bound - p.busy[profile]
+		}
+		if most > 0 {
+			rooms = append(rooms, room{class, most})
+		}
+	}
+	return free, rooms
 }
 
 // nudge puts a token into a channel of capacity one.

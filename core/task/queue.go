@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -29,6 +29,7 @@ type Options struct {
 	Lease              time.Duration // how long a silent run keeps its task (default 15 s). To be the same on all nodes
 	Retention          time.Duration // how long a task is kept after its end (default 30 days)
 	CallTimeout        time.Duration // bound of one call to Redis (default 5 s)
+	StorageGone        time.Duration // people whose tasks wait for a storage that is mounted nowhere are told after this time (default 10 min). To be the same on all nodes
 
 	// Sent and Saw tell who looks after the partition's commit number what was
 	// answered to a call: Sent is asked before it is sent, Saw is given that and
@@ -43,13 +44,17 @@ type Options struct {
 	Logger *slog.Logger // default: discards
 }
 
-// A Queue is where tasks wait, run and are remembered. It holds no state of its
-// own and is safe for concurrent use.
+// A Queue is where tasks wait, run and are remembered. What it holds itself is only
+// what is on its way to Redis. It is safe for concurrent use, and what is asked of
+// it at the same time goes there together.
 type Queue struct {
-	o    Options
-	is   *Issuer
-	keys channel.Keys
-	log  *slog.Logger
+	o      Options
+	is     *Issuer
+	keys   channel.Keys
+	log    *slog.Logger
+	calls  *lane         // ops of the extension
+	ends   *lane         // ends of runs
+	looked []atomic.Bool // the types of a partition's keys were seen to be right
 }
 
 // New checks the options. It does not connect.
@@ -60,7 +65,7 @@ func New(o Options) (*Queue, error) {
 	if o.Issuer.Keys.Prefix == "" || o.Issuer.Keys.Partitions < 1 || o.Issuer.Keys.Partitions > 1024 {
 		return nil, fmt.Errorf("new task queue: prefix %q with %d partitions; want a prefix, and 1 to 1024", o.Issuer.Keys.Prefix, o.Issuer.Keys.Partitions)
 	}
-	if o.MaxPerConversation < 0 || o.MaxLapses < 0 || o.Lease < 0 || o.Retention < 0 || o.CallTimeout < 0 {
+	if o.MaxPerConversation < 0 || o.MaxLapses < 0 || o.Lease < 0 || o.Retention < 0 || o.CallTimeout < 0 || o.StorageGone < 0 {
 		return nil, errors.New("new task queue: a bound or a duration is negative")
 	}
 	for name, p := range o.Issuer.Profiles {
@@ -72,6 +77,7 @@ func New(o Options) (*Queue, error) {
 	o.Lease = cmp.Or(o.Lease, 15*time.Second)
 	o.Retention = cmp.Or(o.Retention, 30*24*time.Hour)
 	o.CallTimeout = cmp.Or(o.CallTimeout, 5*time.Second)
+	o.StorageGone = cmp.Or(o.StorageGone, 10*time.Minute)
 	if o.Sent == nil {
 		o.Sent = func(int) int64 { return 0 }
 	}
@@ -81,7 +87,9 @@ func New(o Options) (*Queue, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Queue{o: o, is: &o.Issuer, keys: o.Issuer.Keys, log: o.Logger}, nil
+	q := &Queue{o: o, is: &o.Issuer, keys: o.Issuer.Keys, log: o.Logger, looked: make([]atomic.Bool, o.Issuer.Keys.Partitions)}
+	q.calls, q.ends = &lane{q: q, spell: q.spellOps}, &lane{q: q, spell: q.spellEnds}
+	return q, nil
 }
 
 // Issuer spells what commits do to the tasks of this queue.
@@ -245,67 +253,4 @@ func (q *Queue) partition(id string) (int, error) {
 		err = fmt.Errorf("task %s: %w", id, ErrUnknown)
 	}
 	return p, err
-}
-
-// perform does a call of the extension by itself.
-func (q *Queue) perform(ctx context.Context, c channel.Call, id string) ([]string, error) {
-	_, p, _ := ParseID(id) // whoever made the call has parsed it
-	args := make([]any, len(c.Args))
-	for i, a := range c.Args {
-		args[i] = a
-	}
-	got, err := q.sure(ctx, p, callScript, append([]string{q.keys.Commits(p)}, c.Keys...), args...)
-	if err != nil {
-		return nil, err
-	}
-	out := make([]string, 0, len(got))
-	for _, v := range got[1:] {
-		out = append(out, asString(v))
-	}
-	if len(out) < 2 {
-		return nil, fmt.Errorf("the script answered %d parts, want 3", len(got))
-	}
-	return out, nil
-}
-
-// sure calls a script until Redis has answered: what it did the first time, a
-// repeat finds done. It ends with ctx, and where Redis refuses the call itself.
-func (q *Queue) sure(ctx context.Context, p int, s *redis.Script, keys []string, args ...any) ([]any, error) {
-	for try := 0; ; try++ {
-		got, err := q.send(ctx, p, q.o.CallTimeout, s, keys, args...)
-		if err == nil {
-			return got, nil
-		}
-		var refused redis.Error
-		if errors.As(err, &refused) && !passing(err) {
-			return nil, err
-		}
-		wait := min(20*time.Millisecond<<min(try, 6), time.Second)
-		t := time.NewTimer(wait/2 + rand.N(wait/2))
-		select {
-		case <-t.C:
-		case <-ctx.Done():
-			t.Stop()
-			return nil, fmt.Errorf("%w; the last try: %w", context.Cause(ctx), err)
-		}
-	}
-}
-
-// send calls a script once. Its first answer is the commit number, 0 when nothing
-// was written.
-func (q *Queue) send(ctx context.Context, p int, timeout time.Duration, s *redis.Script, keys []string, args ...any) ([]any, error) {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	sent := q.o.Sent(p)
-	got, err := s.Run(ctx, q.o.Client, keys, args...).Slice()
-	if err != nil {
-		return nil, err
-	}
-	if len(got) == 0 {
-		return nil, errors.New("the script answered nothing")
-	}
-	if commits := asInt(got[0]); commits > 0 && q.o.Saw(ctx, p, sent, commits) {
-		q.log.Error("task_queue_saw_lost_writes", "partition", p)
-	}
-	return got, nil
 }

@@ -34,12 +34,13 @@ func (q *Queue) get(ctx context.Context, ids []string) ([]Task, error) {
 		return nil, nil
 	}
 	pipe := q.o.Client.Pipeline()
-	rows, states := make([]*redis.StringCmd, len(ids)), make([]*redis.StringCmd, len(ids))
+	rows, states, runs := make([]*redis.StringCmd, len(ids)), make([]*redis.StringCmd, len(ids)), make([]*redis.StringCmd, len(ids))
 	for i, id := range ids {
 		_, p, err := ParseID(id)
 		if err != nil {
 			return nil, err
 		}
+		runs[i] = pipe.HGet(ctx, runsKey(q.keys, p), id) // before the state, see state.join
 		rows[i], states[i] = pipe.HGet(ctx, rowsKey(q.keys, p), id), pipe.HGet(ctx, stateKey(q.keys, p), id)
 	}
 	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
@@ -53,7 +54,7 @@ func (q *Queue) get(ctx context.Context, ids []string) ([]Task, error) {
 		if err := errors.Join(rows[i].Err(), states[i].Err()); err != nil {
 			return nil, fmt.Errorf("read task %s: %w", id, err)
 		}
-		t, err := readTask(id, rows[i].Val(), states[i].Val())
+		t, err := readTask(id, rows[i].Val(), states[i].Val(), runs[i].Val())
 		if err != nil {
 			if len(ids) == 1 {
 				return nil, err
@@ -180,6 +181,14 @@ func (q *Queue) Stats(ctx context.Context) (Stats, error) {
 	cmds := map[Status][]*redis.IntCmd{}
 	for p := range q.keys.Partitions {
 		for _, s := range Statuses {
+			switch s {
+			case Pending:
+				cmds[s] = append(cmds[s], pipe.ZCard(ctx, queueKey(q.keys, p)))
+				continue
+			case Running:
+				cmds[s] = append(cmds[s], pipe.HLen(ctx, runsKey(q.keys, p)))
+				continue
+			}
 			cmds[s] = append(cmds[s], pipe.ZLexCount(ctx, indexKey(q.keys, p), "[s "+word(s)+" ", "(s "+word(s)+"!"))
 		}
 	}
@@ -195,10 +204,13 @@ func (q *Queue) Stats(ctx context.Context) (Stats, error) {
 	return out, nil
 }
 
-// word is how the status index calls a status.
+// word is how the status index calls a status: pending and running are one there.
 func word(s Status) string {
-	if s == Succeeded {
+	switch s {
+	case Succeeded:
 		return "done"
+	case Pending, Running:
+		return "live"
 	}
 	return string(s)
 }

@@ -119,6 +119,23 @@ func (r *rig) get(id string) Task {
 
 var allClasses = []string{class(Standard, ""), class(Expert, ""), class(Planner, "")}
 
+// claim asks one partition for one task until that has answered or ctx is over.
+func (c *claimer) claim(ctx context.Context, p int, classes []string, worst string) (*taken, outlook, error) {
+	var rooms []room
+	for _, class := range classes {
+		rooms = append(rooms, room{class, 1})
+	}
+	for {
+		list, outs, err := c.ask(ctx, []want{{p, 1, worst}}, rooms)
+		if out, ok := outs[p]; ok || refuses(err) || ctx.Err() != nil {
+			if len(list) > 0 {
+				return list[0], out, nil
+			}
+			return nil, out, err
+		}
+	}
+}
+
 // claim takes the next task of a partition by hand; nil when there is none.
 func (r *rig) claim(c *claimer, p int) *Run {
 	r.t.Helper()
@@ -206,7 +223,7 @@ func (r *rig) checkClean() {
 	r.t.Helper()
 	ctx := context.Background()
 	for p := range r.parts {
-		for _, name := range []string{"queue", "ready", "heads", "parked", "deferred", "runs", "beats", "load", "dedupe"} {
+		for _, name := range []string{"queue", "ready", "heads", "parked", "deferred", "runs", "load", "dedupe"} {
 			if k := r.q.keys.In(p, "t:"+name); r.s.Client.Exists(ctx, k).Val() != 0 {
 				r.t.Errorf("%s is left behind: %s", k, dump(r.s.Client, k))
 			}

@@ -22,6 +22,7 @@ type Run struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	alarm  *time.Timer // ends the run when it cannot show that it lives
+	begun  time.Time   // by our clock; it did not begin earlier
 
 	mu  sync.Mutex // notes go one after the other
 	seq int
@@ -98,7 +99,7 @@ func (r *Run) note(ctx context.Context, what, key string, data []byte) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.seq++
-	got, err := r.q.sure(ctx, r.p, noteScript, fenced(r.q.keys, r.p, key), r.token, r.seq, what, data, KeepEvents)
+	got, err := r.q.sure(ctx, r.p, noteScript, fenced(r.q.keys, r.p, key), r.Task.ID, r.token, r.seq, what, data, KeepEvents)
 	if err == nil && len(got) > 1 && asString(got[1]) == "lost" {
 		r.cancel(ErrLapsed)
 		err = ErrLapsed
@@ -115,35 +116,4 @@ var errNotOurs = errors.New("another run has the task")
 // settle ends the run in Redis and says what became of the task.
 func (r *Run) settle(ctx context.Context, v verdict) (Status, error) {
 	return r.q.settle(ctx, r.p, r.token, r.Task.ID, v)
-}
-
-func (q *Queue) settle(ctx context.Context, p int, token, id string, v verdict) (Status, error) {
-	said, err := json.Marshal(orEmpty(v.said))
-	if err != nil {
-		return "", fmt.Errorf("end the run of task %s: %w", id, err)
-	}
-	usage, err := json.Marshal(orEmpty(v.usage))
-	if err != nil {
-		return "", fmt.Errorf("end the run of task %s: %w", id, err)
-	}
-	got, err := q.sure(ctx, p, settleScript, fenced(q.keys, p, outputKey(q.keys, p, id), checkpointKey(q.keys, p, id)),
-		signals(q.keys), p, token, id, v.how, v.beats, q.o.MaxLapses, maxBackoff.Milliseconds(), said, usage, v.whole)
-	switch {
-	case err != nil:
-	case len(got) < 2:
-		err = fmt.Errorf("the script answered %d parts, want 3", len(got))
-	case asString(got[1]) == "lost":
-		err = errNotOurs
-	default:
-		return Status(asString(got[1])), nil
-	}
-	return "", fmt.Errorf("end the run of task %s: %w", id, err)
-}
-
-// orEmpty makes a map that is encoded as an object.
-func orEmpty(m map[string]string) map[string]string {
-	if m == nil {
-		return map[string]string{}
-	}
-	return m
 }

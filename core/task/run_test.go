@@ -124,11 +124,11 @@ func TestLapseNeedsSilence(t *testing.T) {
 		r := newRig(t, s, one)
 		id := r.enqueue(draft("c", "x"))
 		run := r.run(id)
-		v, err := r.q.look(t.Context(), 0, "me", allClasses)
+		v, err := r.q.look(t.Context(), 0, looker{id: "me"}, allClasses)
 		if err != nil || len(v.runs) != 1 || !v.sweep {
 			t.Fatalf("%+v, %v", v, err)
 		}
-		if _, err := r.q.shows(t.Context(), 0, time.Second, []string{run.token}); err != nil {
+		if _, err := r.q.shows(t.Context(), 0, time.Second, []*Run{run}); err != nil {
 			t.Fatal(err)
 		}
 		silent := how("lapse")
@@ -139,7 +139,7 @@ func TestLapseNeedsSilence(t *testing.T) {
 		if to := r.settle(run, how("succeed")); to != Succeeded {
 			t.Errorf("%s", to)
 		}
-		if to, err := r.q.look(t.Context(), 0, "another", nil); err != nil || to.sweep {
+		if to, err := r.q.look(t.Context(), 0, looker{id: "another"}, nil); err != nil || to.sweep {
 			t.Errorf("another sweeps as well: %+v, %v", to, err)
 		}
 	})

@@ -19,6 +19,8 @@ var (
 	queueSource string
 	//go:embed lua/ends.lua
 	endsSource string
+	//go:embed lua/cancel.lua
+	cancelSource string
 	//go:embed lua/extension.lua
 	extensionSource string
 	//go:embed lua/call.lua
@@ -37,19 +39,26 @@ var (
 	cascadeSource string
 	//go:embed lua/forget.lua
 	forgetSource string
+	//go:embed lua/frame.lua
+	frameSource string
 
 	onRows = luaChart() + fmt.Sprintf("local step = %d\n", PriorityStep.Milliseconds()) + rowsSource
-	onEnds = onRows + queueSource + endsSource
+	onEnds = onRows + queueSource + endsSource + cancelSource
 
-	callScript    = redis.NewScript(onRows + "local extension = (function()\n" + queueSource + endsSource + extensionSource + "end)()\n" + callSource)
-	claimScript   = redis.NewScript(onEnds + claimSource)
-	lookScript    = redis.NewScript(onEnds + lookSource)
-	beatScript    = redis.NewScript(onRows + beatSource)
-	noteScript    = redis.NewScript(onRows + noteSource)
-	settleScript  = redis.NewScript(onEnds + settleSource)
-	cascadeScript = redis.NewScript(onEnds + cascadeSource)
-	forgetScript  = redis.NewScript(onEnds + forgetSource)
+	callScript    = framed(onRows+"local extension = (function()\n"+queueSource+endsSource+cancelSource+extensionSource+"end)()\n", callSource)
+	claimScript   = framed(onRows+queueSource, claimSource)
+	lookScript    = framed(onRows+queueSource+endsSource, lookSource)
+	beatScript    = framed(onRows, beatSource)
+	noteScript    = framed(onRows, noteSource)
+	settleScript  = framed(onRows+queueSource+endsSource, settleSource)
+	cascadeScript = framed(onEnds, cascadeSource)
+	forgetScript  = framed(onRows, forgetSource)
 )
+
+// framed makes a script of what it needs and of what it does.
+func framed(before, source string) *redis.Script {
+	return redis.NewScript(before + "local function serve(KEYS, ARGV)\n" + source + "end\n" + frameSource)
+}
 
 const extensionName = "task"
 

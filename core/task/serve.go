@@ -17,6 +17,7 @@ func (p *Pool) begin(rest context.Context, got *taken) {
 	}
 	p.mu.Lock()
 	p.runs[got.token] = r
+	p.busy[t.Profile]++
 	p.mu.Unlock()
 	runner := p.o.Runners[t.Profile]
 	if got.err != nil {
@@ -36,13 +37,14 @@ func (p *Pool) late(ctx context.Context, r *Run, at time.Time) bool {
 	lease := p.q.o.Lease
 	if time.Since(at) >= lease/4 {
 		at = time.Now()
-		status, err := p.q.shows(ctx, r.p, lease/4, []string{r.token})
+		status, err := p.q.shows(ctx, r.p, lease/4, []*Run{r})
 		if err != nil || status[0] == "lost" {
 			p.log.Warn("task_claimed_too_late", "node", p.o.Node, "task_id", r.Task.ID, "error", err)
 			r.cancel(ErrLapsed)
 			return true
 		}
 	}
+	r.begun = at
 	r.alarm = time.AfterFunc(lease*2/3-time.Since(at), func() { r.cancel(ErrLapsed) })
 	return false
 }
@@ -109,8 +111,11 @@ func (p *Pool) end(r *Run) {
 	r.cancel(nil)
 	p.mu.Lock()
 	delete(p.runs, r.token)
+	bound, bounded := p.o.MaxByProfile[r.Task.Profile]
+	full := bounded && p.busy[r.Task.Profile] >= bound
+	p.busy[r.Task.Profile]--
 	p.mu.Unlock()
-	if len(p.o.MaxByProfile) > 0 {
+	if full {
 		p.board.hearAll() // what was passed over for its profile may go now
 	}
 	nudge(p.poke)

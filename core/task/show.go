@@ -22,19 +22,21 @@ func (p *Pool) showRuns(ctx context.Context) {
 	}
 }
 
-// showOnce shows all runs, one call a partition, none of which outlives the tick.
+// showOnce shows all runs, one call a partition, none of which outlives the tick. A
+// young run has shown itself by its claim, and is shown twice all the same before
+// its alarm goes off.
 func (p *Pool) showOnce(ctx context.Context) {
 	byPart := map[int][]*Run{}
-	p.each(func(r *Run) { byPart[r.p] = append(byPart[r.p], r) })
+	p.each(func(r *Run) {
+		if time.Since(r.begun) >= p.q.o.Lease/8 {
+			byPart[r.p] = append(byPart[r.p], r)
+		}
+	})
 	var calls sync.WaitGroup
 	for part, runs := range byPart {
 		calls.Go(func() {
-			tokens := make([]string, len(runs))
-			for i, r := range runs {
-				tokens[i] = r.token
-			}
 			at := time.Now()
-			got, err := p.q.shows(ctx, part, min(p.q.o.CallTimeout, p.q.o.Lease/4), tokens)
+			got, err := p.q.shows(ctx, part, min(p.q.o.CallTimeout, p.q.o.Lease/4), runs)
 			if err != nil {
 				p.log.Warn("task_heartbeat_failed", "node", p.o.Node, "partition", part, "error", err)
 				return

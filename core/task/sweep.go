@@ -47,7 +47,8 @@ type sweeping struct {
 func (p *Pool) sweepPart(ctx context.Context, part int, s *sweeping) {
 	lease := p.q.o.Lease
 	asked := p.board.asking(part)
-	v, err := p.q.look(ctx, part, p.claims.id, p.classes(false))
+	storages := p.storages()
+	v, err := p.q.look(ctx, part, looker{p.claims.id, storages}, p.classes(storages))
 	now := time.Now()
 	if err != nil {
 		s.watch.forget()
@@ -58,8 +59,11 @@ func (p *Pool) sweepPart(ctx context.Context, part int, s *sweeping) {
 		return
 	}
 	p.board.learn(part, asked, v.outlook, now)
-	if v.score != "" {
+	if len(v.scores) > 0 {
 		nudge(p.poke)
+	}
+	if v.told > 0 {
+		p.log.Warn("task_storage_away", "node", p.o.Node, "partition", part, "tasks", v.told)
 	}
 	lapsed := s.watch.look(now, v.runs)
 	s.ours, s.next = v.sweep, now.Add(p.o.Look)

@@ -47,6 +47,12 @@ const (
 	ReasonKilled  = "killed" // its workers were gone too often
 )
 
+// ReasonStorageAway is the failure reason of a result that is none: its task is
+// pending, and waits for a storage that has been mounted on no node for
+// [Options].StorageGone. A person may wait, cancel it, or have it begin anew
+// elsewhere with [Queue.StartEmpty].
+const ReasonStorageAway = "storage_away"
+
 // The kinds of feedback that runs leave.
 const (
 	FeedbackRetry chat.FeedbackKind = "worker_retry" // a run failed, and another follows
@@ -123,4 +129,8 @@ type Task struct {
 	Answer            string             // to Question; "" while it waits
 	AnsweredBy        chat.Author
 	WatchedBy         []string // triggers that wait for its end
+
+	// StorageAwaySince is when people were told that Storage is mounted nowhere, and
+	// that the task waits for it; zero when it does not, see [Queue.StartEmpty].
+	StorageAwaySince time.Time
 }

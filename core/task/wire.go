@@ -1,6 +1,7 @@
 package task
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"mimikit/core/channel"
 	"mimikit/core/chat"
 )
 
@@ -46,20 +48,17 @@ type state struct {
 	Status Status `json:"status,omitempty"`
 
 	// What the scripts need of the row.
-	Conv      string   `json:"conv"`
-	Class     string   `json:"class"`
-	Priority  string   `json:"priority"`
-	Requester string   `json:"requester"`
-	Parent    string   `json:"parent,omitempty"`
-	Audience  string   `json:"audience,omitempty"` // "supervisor": people are not told
-	Dedupe    string   `json:"dedupe,omitempty"`
-	Given     string   `json:"given,omitempty"` // "1": its id was given, so that it is not the same as another
-	Made      string   `json:"made"`            // commit id of its creation
-	Retries   string   `json:"retries"`
-	Backoff   string   `json:"backoff"`
-	Head      string   `json:"head"`  // JSON of a chat.TaskResult, open at its end
-	Note      string   `json:"note"`  // JSON of a chat.Feedback, likewise
-	Entry     []string `json:"entry"` // channel.EntryFields
+	Conv      string  `json:"conv"`
+	Class     string  `json:"class"`
+	Priority  string  `json:"priority"`
+	Requester string  `json:"requester"`
+	Parent    string  `json:"parent,omitempty"`
+	Audience  string  `json:"audience,omitempty"` // "supervisor": people are not told
+	Dedupe    string  `json:"dedupe,omitempty"`
+	Made      string  `json:"made"` // commit id of its creation
+	Retries   string  `json:"retries"`
+	Backoff   string  `json:"backoff"`
+	Storage   *string `json:"storage,omitempty"` // in place of the row's
 
 	Created      string            `json:"created,omitempty"`
 	Due          string            `json:"due,omitempty"`
@@ -86,6 +85,8 @@ type state struct {
 	Answer       string            `json:"answer,omitempty"`
 	AnsweredBy   string            `json:"answeredBy,omitempty"`
 	Watched      string            `json:"watched,omitempty"`
+	Away         string            `json:"away,omitempty"`
+	Settled      string            `json:"settled,omitempty"` // the run that ended last
 }
 
 // head is the part of a chat.TaskResult that is known from the beginning.
@@ -110,6 +111,27 @@ type note struct {
 	Author       chat.Author       `json:"author"`
 }
 
+// lines are what entries about a task are made of, which never changes and which
+// only the script that makes one reads: the beginnings of a chat.TaskResult and a
+// chat.Feedback, and the fields of an entry, each on a line.
+func lines(t Task) (string, error) {
+	result, err := open(head{t.ID, t.Conversation, t.Title, t.Profile, t.TraceID, t.ParentTaskID, t.SourceTriggerID, t.Requester})
+	if err != nil {
+		return "", err
+	}
+	feedback, err := open(note{t.Conversation, "bug", "medium", t.ID, t.TraceID, t.Requester})
+	if err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	fields := channel.EntryFields(channel.Entry{Conversation: t.Conversation.Key(), TraceID: t.TraceID, Traceparent: t.Traceparent})
+	for _, s := range append([]string{result, feedback}, fields...) {
+		b.WriteString(strings.ReplaceAll(s, "\n", " "))
+		b.WriteByte('\n')
+	}
+	return b.String(), nil
+}
+
 // open encodes a value as a JSON object without its last brace.
 func open(v any) (string, error) {
 	data, err := json.Marshal(v)
@@ -119,13 +141,15 @@ func open(v any) (string, error) {
 	return strings.TrimSuffix(string(data), "}"), nil
 }
 
-// readTask joins a row and a state.
-func readTask(id, rowJSON, stateJSON string) (Task, error) {
+// readTask joins a row, a state, and the run that is under way, "" for none.
+func readTask(id, rowJSON, stateJSON, run string) (Task, error) {
 	var r row
 	var s state
+	rowJSON, _, _ = strings.Cut(rowJSON, "\n")
 	if err := errors.Join(json.Unmarshal([]byte(rowJSON), &r), json.Unmarshal([]byte(stateJSON), &s)); err != nil {
 		return Task{ID: id}, fmt.Errorf("read task %s: %w", id, err)
 	}
+	s.join(run)
 	t := Task{
 		ID: id, Type: r.Type, Profile: r.Profile, Title: r.Title, Prompt: r.Prompt, PromptSize: r.PromptSize,
 		Conversation: r.Conversation, Requester: r.Requester, Priority: r.Priority,
@@ -140,7 +164,7 @@ func readTask(id, rowJSON, stateJSON string) (Task, error) {
 		ResultType: s.ResultType, Output: s.Output, OutputSize: int(number(s.OutputSize)),
 		Error: s.Error, FailureReason: s.Reason, ArchivePath: s.Archive,
 		CancelRequestedAt: moment(s.CancelAt), CancelReason: s.CancelReason,
-		WatchedBy: strings.Fields(s.Watched),
+		WatchedBy: strings.Fields(s.Watched), StorageAwaySince: moment(s.Away),
 		Usage: chat.TaskUsage{
 			Calls: number(s.Usage["calls"]), Prompt: number(s.Usage["promptTokens"]), Cached: number(s.Usage["cachedTokens"]),
 			Completion: number(s.Usage["completionTokens"]), Cost: number(s.Usage["cost"]),
@@ -148,6 +172,9 @@ func readTask(id, rowJSON, stateJSON string) (Task, error) {
 	}
 	if Over(t.Status) {
 		t.ResultID = id
+	}
+	if s.Storage != nil {
+		t.Storage = *s.Storage
 	}
 	if s.Asked == s.Answered {
 		t.Answer = s.Answer
@@ -164,6 +191,20 @@ func readTask(id, rowJSON, stateJSON string) (Task, error) {
 		}
 	}
 	return t, nil
+}
+
+// join puts a run over the state, as the scripts do: "token seq beats ms capped node".
+// The two were read one after the other: a run that the state tells to be over is.
+func (s *state) join(run string) {
+	f := strings.SplitN(run, " ", 6)
+	if len(f) < 6 || f[0] == s.Settled {
+		return
+	}
+	s.Status, s.Node, s.Away = Running, f[5], ""
+	s.Started = cmp.Or(s.Started, f[3])
+	if number(s.Attempts) == 0 {
+		s.Attempts = "1"
+	}
 }
 
 // number reads a number of the scripts, 0 for none.

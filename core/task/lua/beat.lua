@@ -1,19 +1,21 @@
 -- beat: show that runs live. Put after rows.
 --
 -- KEYS[1] commit number, KEYS[2..] those of rows
--- ARGV: tokens …
+-- ARGV: for each run: id, token
 -- Returns {commit number, for each "ok", "canceled" when it is to end, or "lost"
 --   when it is not a run any more}
 local K = bind(KEYS, 2)
-local out = {call('INCR', KEYS[1])}
-for i, token in ipairs(ARGV) do
-  local run = call('HGET', K.runs, token)
-  local st = run and fetch(K, string.match(run, '^(%S+)'))
-  if st and st.run == token then
-    call('HINCRBY', K.beats, token, 1)
-    out[i + 1] = st.cancelAt and 'canceled' or 'ok'
+local out, set = {call('INCR', KEYS[1])}, {}
+for i = 1, #ARGV, 2 do
+  local id = ARGV[i]
+  local token, seq, beats, rest = string.match(call('HGET', K.runs, id) or '', '^(%S+) (%d+) (%d+) (.*)$')
+  if token == ARGV[i + 1] then
+    set[#set + 1] = id
+    set[#set + 1] = token .. ' ' .. seq .. ' ' .. ms(num(beats) + 1) .. ' ' .. rest
+    out[#out + 1] = (fetch(K, id) or {cancelAt = ''}).cancelAt and 'canceled' or 'ok'
   else
-    out[i + 1] = 'lost'
+    out[#out + 1] = 'lost'
   end
 end
+if #set > 0 then call('HSET', K.runs, unpack(set)) end
 return out

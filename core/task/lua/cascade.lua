@@ -1,4 +1,4 @@
--- cascade: go on with cancels that concern more than their task. Put after ends.
+-- cascade: go on with cancels that concern more than their task. Put after cancel.
 --
 -- KEYS[1] commit number, KEYS[2..] those of rows
 -- ARGV: signal channel, number of the partition, how many children to cancel at
@@ -11,5 +11,6 @@ for i = 4, #ARGV do
   if call('ZSCORE', K.cascade, ARGV[i]) == '1' then call('ZREM', K.cascade, ARGV[i]) end
 end
 cascade(K, tonumber(ARGV[3]), clock())
+flush(K)
 local more = #call('ZRANGEBYSCORE', K.cascade, 0, 0, 'LIMIT', 0, 1)
 return {commits, ms(more), call('ZRANGEBYSCORE', K.cascade, 1, 1, 'LIMIT', 0, 50)}

@@ -1,57 +1,126 @@
--- claim: begin to run the task whose turn it is. Put after ends.
+-- claim: begin to run the tasks whose turn it is. Put after queue.
 --
 -- KEYS[1] commit number, KEYS[2..] those of rows, then claims hash
 -- ARGV: signal channel, number of the partition, claimer, seq, node, cap of a
---   conversation (0: none), worst score to take ("": any), classes …
--- Returns {commit number, now ms, score of the next head or "", when the next
---   deferred task is due or "", token, id, row, state}, without the last four when
---   there is nothing to take, and {commit number, "late"} when the claimer has
---   claimed anew since. A repeat is answered with the run that it was given.
+--   conversation (0: none), most tasks to take, worst score to take ("": any), how
+--   many heads to look ahead, then for each class: class, most tasks of its profile
+-- Returns {commit number, now ms, {scores of the next heads …, "more"}, when the next
+--   deferred task is due or "", token, id, row, state, run …}, and {commit number, "late"}
+--   when the claimer has claimed anew since. A repeat is answered with the runs that
+--   it was given and that have not ended.
 --
--- claims: claimer → "seq ms token", so that a claim that Redis sees twice, or only
+-- claims: claimer → "seq ms id …", so that a claim that Redis sees twice, or only
 -- after its claimer has gone on, begins no run that nobody knows of.
 local commits = call('INCR', KEYS[1])
 local K, claims = bind(KEYS, 2, ARGV[1], ARGV[2]), KEYS[#KEYS]
-local claimer, seq, node, cap, worst = ARGV[3], ARGV[4], ARGV[5], tonumber(ARGV[6]), ARGV[7]
-local classes = {unpack(ARGV, 8)}
+local claimer, seq, node, cap = ARGV[3], ARGV[4], ARGV[5], tonumber(ARGV[6])
+local most, worst, further = tonumber(ARGV[7]), ARGV[8], tonumber(ARGV[9])
 local now = clock()
-local last, _, token = string.match(call('HGET', claims, claimer) or '', '^(%d+) (%d+) (%S+)$')
-if last and tonumber(last) > tonumber(seq) then return {commits, 'late'} end
-local id, st
-if last == seq then
-  local run = call('HGET', K.runs, token)
-  id = run and string.match(run, '^(%S+)')
-  st = fetch(K, id)
-else
-  token = '-'
-  pour(K, now)
-  while true do
-    local class, score, conv = best(K, classes, cap)
-    if not class or (worst ~= '' and score > worst) then break end
-    local spot = first(K.queue, class .. ' ' .. conv)
-    id = string.match(spot or '', '(%S+)$')
-    st = fetch(K, id)
-    if st and may(st.status, 'running') and st.spot == spot then break end
-    -- Nobody but another program leaves such places.
-    call('ZREM', K.queue, spot or '')
-    call('ZREM', K.ready, class .. ' ' .. score .. ' ' .. conv)
-    rehead(K, class, conv, now)
-    st = nil
+local latest, _, before = string.match(call('HGET', claims, claimer) or '', '^(%d+) (%d+) ?(.*)$')
+if latest and tonumber(latest) > tonumber(seq) then return {commits, 'late'} end
+
+local room = {}
+for i = 10, #ARGV, 2 do room[string.match(ARGV[i], '^[^@]*')] = tonumber(ARGV[i + 1]) end
+local function roomy(class) return (room[string.match(class, '^[^@]*')] or 0) > 0 end
+local function open()
+  local list = {}
+  for i = 10, #ARGV, 2 do
+    if roomy(ARGV[i]) then list[#list + 1] = ARGV[i] end
   end
-  if st then
-    unqueue(K, st, now, now)
-    move(K, id, st, 'running')
-    if num(st.attempts) == 0 then st.attempts = '1' end
-    token = st.attempts .. '-' .. claimer .. '-' .. seq
-    st.run, st.node, st.runStarted = token, node, ms(now)
-    st.started = st.started or ms(now)
-    call('HINCRBY', K.load, st.conv, 1)
-    call('HSET', K.runs, token, id .. ' 0')
-    call('HSET', K.beats, token, '0')
-    store(K, id, st)
-  end
-  call('HSET', claims, claimer, seq .. ' ' .. ms(now) .. ' ' .. token)
+  return list
 end
-local score, later = outlook(K, classes, cap)
-if not st then return {commits, ms(now), score, later} end
-return {commits, ms(now), score, later, token, id, call('HGET', K.rows, id) or '', call('HGET', K.state, id)}
+
+local poured, due = pour(K, now)
+if poured > 0 then flush(K) end -- begin looks into the states as they are stored
+local list, more = ahead(K, open(), (latest == seq and 0 or most) + further)
+local at, took, runs, states = 1, {}, {}, {}
+
+-- begin runs the head that stands at a place of the list, and puts the next one of
+-- its conversation in where it belongs.
+local function begin(score, class, conv)
+  local g = class .. ' ' .. conv
+  local mark0, tail = string.match(lineOf(K, g) or '', '^%d+ (%S+) (.+)$')
+  local word, id = string.match(mark0 == score and tail or '', '^%d+ %d+ (%d+) (%S+)$')
+  local st = id and (states[id] or call('HGET', K.state, id))
+  local nextScore
+  -- In JSON a quote inside of a text is never without a backslash before it.
+  if st and string.find(st, '"status":"pending"', 1, true) and string.find(st, '"seq":"' .. word .. '"', 1, true) then
+    mark(K, 'queue', g .. ' ' .. tail, false)
+    lack(K, id, {class = class}, false)
+    nextScore = rehead(K, class, conv, now, now)
+    if cap > 0 then call('HINCRBY', K.load, conv, 1) end
+    took[#took + 1], states[id] = id, st
+    runs[#runs + 1] = id
+    runs[#runs + 1] = claimer .. '-' .. seq .. '-' .. #took .. ' 0 0 ' .. ms(now) .. (cap > 0 and ' 1 ' or ' 0 ') .. node
+    local profile = string.match(class, '^[^@]*')
+    room[profile] = room[profile] - 1
+  else
+    -- Nobody but another program leaves such places.
+    if mark0 == score then mark(K, 'queue', g .. ' ' .. tail, false) end
+    mark(K, 'ready', class .. ' ' .. score .. ' ' .. conv, false)
+    nextScore = rehead(K, class, conv, now)
+    if nextScore then mark(K, 'ready', class .. ' ' .. nextScore .. ' ' .. conv, true) end
+  end
+  if not nextScore or (more and nextScore > list[#list][1]) then return end
+  local i = #list
+  while i > at and list[i][1] > nextScore do i = i - 1 end
+  table.insert(list, i + 1, {nextScore, class, class .. ' ' .. nextScore .. ' ' .. conv})
+end
+
+if latest == seq then
+  for id in string.gmatch(before, '%S+') do took[#took + 1] = id end
+else
+  local groups, ids = {}, {}
+  for i = 1, math.min(#list, most) do groups[i] = list[i][2] .. ' ' .. convOf(list[i]) end
+  if #groups > 1 then
+    for i, line in ipairs(call('HMGET', K.heads, unpack(groups))) do
+      K.lines[groups[i]] = line
+      ids[#ids + 1] = line and last(line) or nil
+    end
+    if #ids > 1 then
+      for i, s in ipairs(call('HMGET', K.state, unpack(ids))) do states[ids[i]] = s end
+    end
+  end
+  while #took < most do
+    local h = list[at]
+    if not h and more then
+      list, more = ahead(K, open(), most + further)
+      at, h = 1, list[1]
+    end
+    if not h or (worst ~= '' and h[1] > worst) then break end
+    local conv = convOf(h)
+    if not roomy(h[2]) then
+      table.remove(list, at)
+    elseif laden(K, conv, cap) then
+      park(K, h[2], conv)
+      at = at + 1
+    else
+      begin(h[1], h[2], conv)
+      at = at + 1
+    end
+  end
+  if #runs > 0 then call('HSET', K.runs, unpack(runs)) end
+  call('HSET', claims, claimer, seq .. ' ' .. ms(now) .. ' ' .. table.concat(took, ' '))
+end
+if more and at > #list then
+  list, more = ahead(K, open(), further)
+  at = 1
+end
+local left = {}
+for i = at, #list do
+  if roomy(list[i][2]) then left[#left + 1] = list[i] end
+end
+local scores = outlook(K, left, more, cap)
+flush(K)
+local out = {commits, ms(now), scores, due}
+if #took > 0 then
+  local rows, lives = call('HMGET', K.rows, unpack(took)), call('HMGET', K.runs, unpack(took))
+  for i, id in ipairs(took) do
+    local token = claimer .. '-' .. seq .. '-' .. i
+    if lives[i] and string.match(lives[i], '^%S+') == token then
+      local n = #out
+      out[n + 1], out[n + 2], out[n + 3], out[n + 4], out[n + 5] = token, id, rows[i] or '', states[id] or call('HGET', K.state, id) or '', lives[i]
+    end
+  end
+end
+return out

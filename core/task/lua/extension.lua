@@ -1,65 +1,78 @@
--- extension: what a commit of core/channel may do to tasks. Put after ends. call.lua
+-- extension: what a commit of core/channel may do to tasks. Put after cancel. call.lua
 -- runs the same functions without a commit around them.
 --
 -- keys: those of rows, in their order; then for a create with a long prompt its key,
 --   for a cancel the task's checkpoint
 -- args: op, signal channel, number of the partition, then by op
---   create    id, row, state, when it is due (ms) or "", the whole of a long prompt
+--   create    id, row, state, when it is due (ms) or "", of the state
+--             conversation, class, priority, requester, parent, audience, dedupe and made,
+--             "1" when its id was given, the whole of a long prompt
 --   cancel    id, conversation or "" for any, JSON of who, why, commit id
 --   answer    id, question, text, JSON of who
 --   watch     id, trigger        unwatch   id, trigger
 --   archived  id, path
+--   store     id, storage, class
 -- apply gives {what it did, id}; "unknown" when there is no such task, or not in
 -- that conversation.
 local ops = {}
 
-function ops.create(K, keys, a, now)
-  local id, st = a[4], cjson.decode(a[6])
-  local there = fetch(K, id)
-  if there then return {there.made == st.made and 'created' or 'exists', id} end
-  if (st.dedupe or '') ~= '' then
+function ops.create(K, key, a, now)
+  local id, made = a[4], a[15]
+  local st = {conv = a[8], class = a[9], priority = a[10], requester = a[11], parent = a[12], audience = a[13], dedupe = a[14]}
+  if call('HSETNX', K.rows, id, a[5]) == 0 then
+    local there = fetch(K, id)
+    if there then return {there.made == made and 'created' or 'exists', id} end
+    call('HSET', K.rows, id, a[5])
+  end
+  if st.dedupe ~= '' and call('HSETNX', K.dedupe, st.dedupe, id) == 0 then
     local same = call('HGET', K.dedupe, st.dedupe)
     -- One that is to end soon is not what was asked for now.
-    if same and (fetch(K, same) or {cancelAt = ''}).cancelAt then same = nil end
-    if same and st.given ~= '1' then return {'same', same} end
-    if not same then call('HSET', K.dedupe, st.dedupe, id) end
+    if (fetch(K, same) or {cancelAt = ''}).cancelAt then
+      call('HSET', K.dedupe, st.dedupe, id)
+    elseif a[16] ~= '1' then
+      call('HDEL', K.rows, id)
+      return {'same', same}
+    end
   end
-  call('HSET', K.rows, id, a[5])
-  if a[8] then call('SET', keys[#keys], a[8]) end
-  st.created, st.attempts = ms(now), '0'
-  for _, m in ipairs({'a ', 'c ' .. st.conv .. ' ', 'r ' .. st.requester .. ' '}) do call('ZADD', K.index, 0, m .. id) end
+  if a[17] then call('SET', key, a[17]) end
+  for _, m in ipairs({'a ', 'c ' .. st.conv .. ' ', 'r ' .. st.requester .. ' '}) do mark(K, 'index', m .. id, true) end
   local parent
-  if (st.parent or '') ~= '' then
+  if st.parent ~= '' then
     parent = fetch(K, st.parent)
     if parent and parent.conv ~= st.conv then
       parent, st.parent = nil, '' -- nobody of another conversation cancels it
     else
-      call('ZADD', K.index, 0, 'p ' .. st.parent .. ' ' .. id)
+      mark(K, 'index', 'p ' .. st.parent .. ' ' .. id, true)
     end
   end
   if a[7] ~= '' and tonumber(a[7]) > now then
     st.due = a[7]
-    move(K, id, st, 'deferred')
-    call('ZADD', K.deferred, st.due, id)
-    signal(K, 'wake ' .. K.p)
+    defer(K, id, st)
   else
     enqueue(K, id, st, now)
   end
-  store(K, id, st)
+  -- What the caller spelled of the state is taken as it stands.
+  local begun = '{"created":"' .. ms(now) .. '","attempts":"0","status":"' .. st.status .. '"'
+  for _, name in ipairs({'enqueued', 'seq', 'due'}) do
+    if st[name] then begun = begun .. ',"' .. name .. '":"' .. st[name] .. '"' end
+  end
+  K.states[id], K.fresh[id] = nil, begun .. ',' .. string.sub(a[6], 2)
+  if a[12] ~= st.parent then fetch(K, id).parent = '' end
   -- What a canceled task would still start is canceled before it begins.
   if parent and parent.cancelAt then
+    st = fetch(K, id)
     cancel(K, id, st, {parent.cancelBy, parent.cancelReason, parent.cancelId .. '>'}, now)
     signal(K, 'sweep ' .. K.p)
   end
   return {'created', id}
 end
 
-function ops.cancel(K, keys, a, now)
+function ops.cancel(K, key, a, now)
   local id = a[4]
   local st = fetch(K, id)
   if not st or (a[5] ~= '' and a[5] ~= st.conv) then return {'unknown', id} end
   local did = cancel(K, id, st, {a[6], a[7], a[8]}, now)
-  if did == 'canceled' then call('DEL', keys[#keys]) end
+  if did == 'canceled' then call('DEL', key) end
   cascade(K, 50, now)
   if call('ZCARD', K.cascade) > 0 then signal(K, 'sweep ' .. K.p) end
   return {did, id, fetch(K, id).status}
@@ -85,7 +98,7 @@ function ops.watch(K, _, a)
   if not string.find(st.watched or '', who, 1, true) then
     st.watched = (st.watched or '') .. who
     store(K, id, st)
-    if st.completed then tell(K, K.events, st, result(st)) end
+    if st.completed then tell(K, K.events, id, st, 1, result(st)) end
   end
   return {'watched', id}
 end
@@ -113,7 +126,46 @@ function ops.archived(K, _, a)
   return {'archived', id}
 end
 
+-- A task that runs has its storage.
+function ops.store(K, _, a, now)
+  local id, storage, class = a[4], a[5], a[6]
+  local st = fetch(K, id)
+  if not st then return {'unknown', id} end
+  if st.class == class and st.storage == storage then return {'moved', id} end
+  if st.completed then return {'over', id} end
+  if st.status == 'running' then return {'running', id} end
+  local queued = st.status == 'pending'
+  if queued then unqueue(K, id, st, now) end
+  st.storage, st.class, st.away = storage, class, nil
+  if queued then enqueue(K, id, st, now) end
+  store(K, id, st)
+  return {'moved', id}
+end
+
+-- A commit may call several times, with the same keys each time.
+local looked
 return {
-  check = function(keys, a) look(bind(keys, 1, a[2], a[3])) end,
-  apply = function(keys, a, now) return ops[a[1]](bind(keys, 1, a[2], a[3]), keys, a, tonumber(now)) end,
+  -- of gives what other extensions may know of a task: its conversation, and whether
+  -- it was canceled; nil when there is none.
+  of = function(keys, id)
+    local st = fetch(bind(keys, 1), id)
+    return st and {conv = st.conv, canceled = st.cancelAt ~= nil} or nil
+  end,
+  check = function(keys, a)
+    if not looked then look(bind(keys, 1, a[2], a[3])) end
+    looked = true
+  end,
+  apply = function(keys, a, now)
+    local K = bind(keys, 1, a[2], a[3])
+    local did = ops[a[1]](K, keys[#types / 2 + 1], a, tonumber(now))
+    flush(K)
+    return did
+  end,
+  -- all does several, each with the number of its own key in keys, and its args.
+  all = function(keys, list, now)
+    local K, out = bind(keys, 1, list[1][2][2], list[1][2][3]), {}
+    for i, x in ipairs(list) do out[i] = ops[x[2][1]](K, keys[x[1]], x[2], now) end
+    flush(K)
+    return out
+  end,
 }

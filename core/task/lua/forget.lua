@@ -1,5 +1,5 @@
 -- forget: remove tasks that ended long ago, except those that a trigger watches,
--- which are looked at again after as long. Put after ends.
+-- which are looked at again after as long. Put after rows.
 --
 -- KEYS[1] commit number, KEYS[2..] those of rows, then 4 keys of each task's texts
 -- ARGV: when the last of them ended at the latest (ms), number of keys before the
@@ -21,6 +21,7 @@ for i = 3, #ARGV do
       end
       call('HDEL', K.rows, id)
       call('HDEL', K.state, id)
+      call('HDEL', K.runs, id)
       call('ZREM', K.ended, id)
       for j = 1, 4 do call('DEL', KEYS[at + 4 * (i - 3) + j]) end
       gone = gone + 1

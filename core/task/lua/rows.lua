@@ -1,26 +1,31 @@
--- rows: what every script of tasks knows: the keys of a partition and the state
--- of a task. It is put before the scripts, after two lines that are made of the Go
--- tables: chart (status → the statuses that may follow) and step (ms of waiting
--- that one step of priority is worth).
+-- rows: what every script of tasks knows: the keys of a partition, the state of a
+-- task, and how what is changed is written. It is put before the scripts, after two
+-- lines that are made of the Go tables: chart (status → the statuses that may
+-- follow) and step (ms of waiting that one step of priority is worth).
 --
 -- The state of a task is a JSON object of strings: Lua's numbers lose digits on
 -- their way through cjson, and what a later build adds comes through unharmed.
 -- Where a set is told to be sorted by text, all scores are 0 and its members are
 -- words with spaces between; no word has a space of its own.
+--
+-- What runs is told by runs alone, so that a claim need not touch the state: as
+-- long as a task has a run, fetch puts it over what the state says.
+--
+-- A script changes many tasks in one call, so what it changes is gathered in K and
+-- written by flush with one command a key. Whatever is read in between sees it.
 local call = redis.call
 local types = {
-  'rows', 'h', -- id → JSON of what never changes; no script looks into it
+  'rows', 'h', -- id → what never changes: a line of JSON that no script looks into, and the lines of which entries about the task are made: the beginning of a result, that of a feedback, the fields of an entry
   'state', 'h', -- id → JSON of what scripts read and change
-  'index', 'z', -- by text: "a id", "c conversation id", "r requester id", "s status id", "p parent id"
+  'index', 'z', -- by text: "a id", "c conversation id", "r requester id", "s status id", "p parent id", "n storage id"
   'queue', 'z', -- by text: "class conversation score priority seq id" of what is pending
   'order', 'h', -- seq: how many tasks were enqueued, for those of one millisecond
   'ready', 'z', -- by text: "class score conversation": whose turn it is
-  'heads', 'h', -- "class conversation" → "since score", or "since parked"
+  'heads', 'h', -- "class conversation" → "since score" or "since parked", then the end of the head's member of queue, from its score
   'parked', 'z', -- by text: "conversation class" of those at their cap
   'deferred', 'z', -- id, by when it is due (ms)
-  'runs', 'h', -- run token → "id seq"
-  'beats', 'h', -- run token → how often it has shown that it lives
-  'load', 'h', -- conversation → how many of its tasks run
+  'runs', 'h', -- id of what runs → "token seq beats ms capped node": its last note, how often it has shown that it lives, since when, "1" when it counts in load
+  'load', 'h', -- conversation → how many of its tasks run, of those claimed under a cap
   'dedupe', 'h', -- digest → id of the task that is not over
   'ended', 'z', -- id, by when it ended (ms), or by when it was last found to be watched
   'cascade', 'z', -- id of a canceled task: 0 while its children are to be canceled, then 1 for its triggers
@@ -28,12 +33,18 @@ local types = {
   'stops', 'h', -- of core/channel: conversation → stop number
 }
 
--- bind gives names to the keys that begin at keys[from]; signal is the pub/sub
--- channel and p the partition's number.
+-- bind gives names to the keys that begin at keys[from], in the order of types, and
+-- makes what flush writes; signal is the pub/sub channel and p the partition's
+-- number.
 local function bind(keys, from, signal, p)
-  local K = {signal = signal, p = p}
-  for i = 1, #types / 2 do K[types[2 * i - 1]] = keys[from + i - 1] end
-  return K
+  return {
+    signal = signal, p = p,
+    rows = keys[from], state = keys[from + 1], index = keys[from + 2], queue = keys[from + 3], order = keys[from + 4],
+    ready = keys[from + 5], heads = keys[from + 6], parked = keys[from + 7], deferred = keys[from + 8], runs = keys[from + 9],
+    load = keys[from + 10], dedupe = keys[from + 11], ended = keys[from + 12], cascade = keys[from + 13], results = keys[from + 14],
+    events = keys[from + 15], feedback = keys[from + 16], stops = keys[from + 17],
+    marks = {}, states = {}, changed = {}, fresh = {}, lines = {}, moved = {}, ends = {}, freed = {}, said = {}, woke = {},
+  }
 end
 
 -- look runs into a key that holds another type, before anything is changed.
@@ -43,14 +54,16 @@ local function look(K)
   end
 end
 
+local time
 local function clock()
-  local t = call('TIME')
-  return t[1] * 1000 + math.floor(t[2] / 1000)
+  time = time or call('TIME')
+  return time[1] * 1000 + math.floor(time[2] / 1000)
 end
 
 local function num(s) return tonumber(s or '') or 0 end
-local function ms(n) return string.format('%.0f', tonumber(n)) end
-local function pad(n) return string.format('%016.0f', tonumber(n)) end
+local format = string.format
+local function ms(n) return format('%d', n) end
+local function pad(n) return format('%016d', n) end
 local function may(from, to) return (chart[from] or {})[to] end
 
 -- iso spells a time in ms as RFC 3339.
@@ -72,33 +85,157 @@ local function iso(t)
     floor(rest / 3600000), floor(rest / 60000) % 60, floor(rest / 1000) % 60, rest % 1000)
 end
 
--- fetch gives the state of a task, nil when there is none that can be read.
-local function fetch(K, id)
-  local s = id and call('HGET', K.state, id)
-  if not s then return nil end
-  local ok, st = pcall(cjson.decode, s)
-  if ok and type(st) == 'table' then return st end
-  return nil
+local function parse(s)
+  local ok, st = pcall(cjson.decode, s or '')
+  return s and ok and type(st) == 'table' and st
 end
 
-local function store(K, id, st) call('HSET', K.state, id, cjson.encode(st)) end
+local runWords = '^(%S+) (%d+) (%d+) (%d+) (%d) (.*)$'
 
--- word is how the index calls a status.
-local function word(status) return status == 'succeeded' and 'done' or status end
+-- join puts a run over a state.
+local function join(st, run)
+  local token, _, _, at, capped, node = string.match(st and run or '', runWords)
+  if token then
+    st.status, st.run, st.node, st.runStarted, st.away = 'running', token, node, at, nil
+    st.capped, st.started = capped == '1', st.started or at
+    if num(st.attempts) == 0 then st.attempts = '1' end
+  end
+  return st
+end
+
+-- fetch gives the state of a task, nil when there is none that can be read;
+-- fetchAll reads those of several ahead.
+local function fetch(K, id)
+  if not id then return nil end
+  local st = K.states[id]
+  if st == nil then
+    if K.fresh[id] then
+      st, K.changed[id], K.fresh[id] = parse(K.fresh[id]), true, nil
+    else
+      st = join(parse(call('HGET', K.state, id)), call('HGET', K.runs, id))
+    end
+    K.states[id] = st
+  end
+  return st or nil
+end
+
+local function fetchAll(K, ids)
+  if #ids < 2 then return end
+  local runs = call('HMGET', K.runs, unpack(ids))
+  for i, s in ipairs(call('HMGET', K.state, unpack(ids))) do K.states[ids[i]] = join(parse(s), runs[i]) end
+end
+
+local function store(K, id, st) K.states[id], K.changed[id], K.fresh[id] = st, true, nil end
+
+-- mark puts a member into a set sorted by text, or takes it out.
+local function mark(K, set, member, stays)
+  local s = K.marks[set]
+  if not s then
+    s = {}
+    K.marks[set] = s
+  end
+  s[member] = stays
+end
+
+local function settleMarks(K, set)
+  local add, del = {}, {}
+  for member, stays in pairs(K.marks[set] or {}) do
+    if stays then
+      add[#add + 1] = 0
+      add[#add + 1] = member
+    else
+      del[#del + 1] = member
+    end
+  end
+  K.marks[set] = nil
+  if #del > 0 then call('ZREM', K[set], unpack(del)) end
+  if #add > 0 then call('ZADD', K[set], unpack(add)) end
+end
+
+-- under gives the members of a set sorted by text that begin with a word or words,
+-- at most n; first the first of them.
+local function under(K, set, prefix, n)
+  settleMarks(K, set)
+  return call('ZRANGEBYLEX', K[set], '[' .. prefix .. ' ', '(' .. prefix .. '!', 'LIMIT', 0, n)
+end
+local function first(K, set, prefix) return under(K, set, prefix, 1)[1] end
+
+-- word is how the index calls a status. Pending and running are one there: what
+-- runs is in runs, and a task changes between them most often.
+local words = {pending = 'live', running = 'live', succeeded = 'done'}
+local function word(status) return words[status] or status end
 
 local function move(K, id, st, to)
-  if st.status and st.status ~= '' then call('ZREM', K.index, 's ' .. word(st.status) .. ' ' .. id) end
-  call('ZADD', K.index, 0, 's ' .. word(to) .. ' ' .. id)
+  local was, is = word(st.status), word(to)
+  if was ~= is then
+    if (was or '') ~= '' then mark(K, 'index', 's ' .. was .. ' ' .. id, false) end
+    mark(K, 'index', 's ' .. is .. ' ' .. id, true)
+  end
   st.status = to
 end
 
--- under are the bounds of the members of a set sorted by text that begin with a
--- word or words.
-local function under(prefix) return '[' .. prefix .. ' ', '(' .. prefix .. '!' end
+local function signal(K, text) call('PUBLISH', K.signal, text) end
 
-local function first(key, prefix)
-  local from, to = under(prefix)
-  return call('ZRANGEBYLEX', key, from, to, 'LIMIT', 0, 1)[1]
+-- entry makes an entry of a task: of its row the beginning of its payload, the
+-- which-th line, and the fields of an entry as core/channel spells them, of which
+-- the second is the stop number and the last the payload.
+local function entry(row, which, stop, tail)
+  local all = {}
+  for l in string.gmatch(string.sub(row, (string.find(row, '\n', 1, true) or #row) + 1), '([^\n]*)\n') do all[#all + 1] = l end
+  if #all < 4 then return nil end -- stored by nobody
+  local f = {unpack(all, 3)}
+  f[2], f[#f] = stop, all[which] .. tail
+  return f
 end
 
-local function signal(K, text) call('PUBLISH', K.signal, text) end
+local function speak(K)
+  local ids, convs = {}, {}
+  for i, x in ipairs(K.said) do ids[i], convs[i] = x.id, x.conv end
+  if #ids == 0 then return end
+  local rows, stops = call('HMGET', K.rows, unpack(ids)), call('HMGET', K.stops, unpack(convs))
+  for i, x in ipairs(K.said) do
+    local f = entry(rows[i] or '', x.which, stops[i] or '0', x.tail)
+    if f then call('XADD', x.stream, '*', unpack(f)) end
+  end
+  K.said = {}
+end
+
+-- flush writes what was gathered; the states last, so that what an error cuts off
+-- is not taken for done.
+local function flush(K)
+  for set in pairs(K.marks) do settleMarks(K, set) end
+  local set, del = {}, {}
+  for g in pairs(K.moved) do
+    if K.lines[g] then
+      set[#set + 1] = g
+      set[#set + 1] = K.lines[g]
+    else
+      del[#del + 1] = g
+    end
+  end
+  if #set > 0 then call('HSET', K.heads, unpack(set)) end
+  if #del > 0 then call('HDEL', K.heads, unpack(del)) end
+  if #K.ends > 0 then call('ZADD', K.ended, unpack(K.ends)) end
+  if #K.freed > 0 then
+    local digests, free = {}, {}
+    for i = 1, #K.freed, 2 do digests[#digests + 1] = K.freed[i] end
+    for i, id in ipairs(call('HMGET', K.dedupe, unpack(digests))) do
+      if id == K.freed[2 * i] then free[#free + 1] = digests[i] end
+    end
+    if #free > 0 then call('HDEL', K.dedupe, unpack(free)) end
+  end
+  speak(K)
+  local states = {}
+  for id, s in pairs(K.fresh) do
+    states[#states + 1] = id
+    states[#states + 1] = s
+  end
+  for id in pairs(K.changed) do
+    states[#states + 1] = id
+    states[#states + 1] = cjson.encode(K.states[id])
+  end
+  if #states > 0 then call('HSET', K.state, unpack(states)) end
+  -- Of very many heads it is enough to say that there are some.
+  if #K.woke > 0 then signal(K, 'wake ' .. K.p .. (#K.woke > 100 and '' or ' ' .. table.concat(K.woke, ' '))) end
+  K.moved, K.ends, K.freed, K.changed, K.fresh, K.woke = {}, {}, {}, {}, {}, {}
+end
