@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"mimikit/core/chat"
 	"mimikit/core/history"
 	"mimikit/core/llm"
 	"mimikit/core/task"
@@ -15,6 +16,16 @@ type checkpoint struct {
 	Rounds  int       `json:"rounds"`            // that were taken, over all runs
 	Steps   []message `json:"steps,omitempty"`   // what they added to the talk with the model
 	Storage string    `json:"storage,omitempty"` // where the files are
+	Asked   []asked   `json:"asked,omitempty"`   // of a planner: what people have answered
+	// Agent is where an expert's agent stands.
+	Agent *agentState `json:"agent,omitempty"`
+}
+
+// asked is a question of a planner with its answer.
+type asked struct {
+	chat.TaskQuestion
+	Answer string      `json:"answer"`
+	By     chat.Author `json:"by"`
 }
 
 // A message is an llm.Message as it is stored.

@@ -2,8 +2,10 @@
 //
 // A [Standard] runs tasks of the standard profile: a model that takes one action
 // after another, on files, a shell and web pages, until it responds with a
-// result. Package task decides which task runs where and what becomes of it; a
-// worker only does one run of one task, and may be cut off at any moment.
+// result. An [Expert] hands a task to an agent on the command line, such as Codex,
+// which works in the conversation's workspace. Package task decides which task
+// runs where and what becomes of it; a worker only does one run of one task, and
+// may be cut off at any moment.
 //
 // It is promised that
 //

@@ -20,7 +20,10 @@ import (
 	"mimikit/prompts"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	actAsAgent() // where this binary was started as one
+	goleak.VerifyTestMain(m)
+}
 
 var (
 	epoch  = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)

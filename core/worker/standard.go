@@ -34,15 +34,21 @@ type Options struct {
 	Model     llm.Model
 	ModelName string // name asked for; empty means the endpoint's default
 	Prompts   *prompts.Set
-	Actions   *action.Registry   // with those of [Actions]
-	Storage   *workspace.Storage // where the conversations' files are
-	Style     action.Style       // 0 means tool calls
-	Rounds    int                // actions of a task, over all its runs; 0 means 50
-	Mistakes  int                // mistakes of one run that go back to the model; 0 means 5
-	Bot       string             // empty means Mimikit
-	Archive   *Archive           // nil keeps no files for people
-	Logger    *slog.Logger       // nil means slog's default
-	Now       func() time.Time   // nil means time.Now
+	Actions   *action.Registry // with those of [Actions]
+	// Tools gives the actions as they are now, in place of Actions, where some come and
+	// go; nil means that none do.
+	Tools    func(ctx context.Context) *action.Registry
+	Storage  *workspace.Storage // where the conversations' files are
+	Style    action.Style       // 0 means tool calls
+	Rounds   int                // actions of a task, over all its runs; 0 means 50
+	Mistakes int                // mistakes of one run that go back to the model; 0 means 5
+	Bot      string             // empty means Mimikit
+	Archive  *Archive           // nil keeps no files for people
+	// Attached lists the files that people sent in a conversation, the oldest first;
+	// nil means that there are none.
+	Attached func(ctx context.Context, c chat.Conversation) ([]Attached, error)
+	Logger   *slog.Logger     // nil means slog's default
+	Now      func() time.Time // nil means time.Now
 }
 
 // A Standard does the work of the standard profile. It is safe for concurrent use.
@@ -113,8 +119,8 @@ type job struct {
 	emptied bool // the files of earlier runs are not here
 }
 
-// open finds out where the work stands.
-func (j *job) open(ctx context.Context) error {
+// load reads how far earlier runs have come.
+func (j *job) load(ctx context.Context) error {
 	data, err := j.keep.Checkpoint(ctx)
 	if err != nil {
 		return err
@@ -126,6 +132,14 @@ func (j *job) open(ctx context.Context) error {
 			j.log.ErrorContext(ctx, "checkpoint_damaged", "error", err)
 			j.at, j.resumed = checkpoint{}, false
 		}
+	}
+	return nil
+}
+
+// open finds out where the work stands.
+func (j *job) open(ctx context.Context) error {
+	if err := j.load(ctx); err != nil {
+		return err
 	}
 	conversation := j.task.Conversation.Key()
 	there, err := j.o.Storage.Exists(conversation)
@@ -156,8 +170,10 @@ func (j *job) work(ctx context.Context, prompt string) (task.Outcome, error) {
 		return task.Outcome{}, task.Final(fmt.Errorf("%w after %d steps", errNoResult, j.at.Rounds))
 	}
 	turn := action.NewTurn(j.task.Conversation, nil, j.task.Requester, j.o.Now(), j.task.TraceID)
-	offer := j.o.Actions.For(action.WorkerStandard, turn.Rights)
-	p, err := j.o.Prompts.Compose("worker-standard", j.data(prompt, offer))
+	offer := j.actions(ctx).For(action.WorkerStandard, turn.Rights)
+	data := j.data(prompt, offer)
+	data.Workspace = append(data.Workspace, j.bring(ctx)...)
+	p, err := j.o.Prompts.Compose("worker-standard", data)
 	if err != nil {
 		return task.Outcome{}, err
 	}
@@ -257,10 +273,7 @@ func short(s string) string {
 
 // outcome judges what the model came to.
 func (j *job) outcome(ctx context.Context, got action.Result, err error) (task.Outcome, error) {
-	out := task.Outcome{Usage: chat.TaskUsage{
-		Calls: int64(got.Rounds), Prompt: int64(got.Usage.Prompt), Cached: int64(got.Usage.Cached),
-		Completion: int64(got.Usage.Completion), Cost: got.Cost,
-	}}
+	out := task.Outcome{Usage: used(got)}
 	switch {
 	case ctx.Err() != nil:
 		return out, context.Cause(ctx)

@@ -203,3 +203,13 @@ func reportProgress(ctx context.Context, _ action.Turn, a action.Progress) (acti
 	}
 	return action.Outcome{Answer: "told"}, nil
 }
+
+// actions are those of this run.
+func (j *job) actions(ctx context.Context) *action.Registry {
+	if j.o.Tools != nil {
+		if now := j.o.Tools(ctx); now != nil {
+			return now
+		}
+	}
+	return j.o.Actions
+}
