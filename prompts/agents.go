@@ -15,6 +15,7 @@ var files = map[string][]string{
 	"worker-standard": {"system", "injection"},
 	"worker-expert":   {"system", "injection"},
 	"fold":            {"system", "injection"},
+	"review":          {"system", "injection"},
 }
 
 // A Mode says how much is injected around what is asked.
@@ -22,8 +23,8 @@ type Mode string
 
 // The modes. The empty mode chooses, which is the rule at run time: the teller,
 // the thinker and the planner run [Full] when there is history, a summary or a
-// note, else [Minimal]; workers always run [Minimal]; fold always runs [Full],
-// since the history is what it works on.
+// note, else [Minimal]; workers always run [Minimal]; fold and review always
+// run [Full], since the history is what they work on.
 const (
 	Full    Mode = "full"    // rules, history, summary, memory, and what is new
 	Minimal Mode = "minimal" // rules and what is new
@@ -51,6 +52,7 @@ var agents = map[string]agent{
 	"worker-standard": {role: "worker-standard", system: []string{"system"}, injection: "injection", modes: []Mode{Minimal}},
 	"worker-expert":   {role: "worker-expert", system: []string{"system"}, injection: "injection", modes: []Mode{Minimal}},
 	"fold":            {role: "fold", system: []string{"system"}, injection: "injection", modes: []Mode{Full}, folds: true},
+	"review":          {role: "review", system: []string{"system"}, injection: "injection", modes: []Mode{Full}, folds: true},
 }
 
 // Agents gives the names that [Set.Compose] knows, sorted.

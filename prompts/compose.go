@@ -20,14 +20,14 @@ type Data struct {
 	Actions string // what the agent may do, described; empty while there are no actions
 
 	Summary string      // what was folded out of the history
-	History []chat.Line // oldest first; for fold, the lines that are to be folded
+	History []chat.Line // oldest first; for fold and review, the lines that they are about
 	Memory  []Note      // what was remembered and may matter now
 
 	Now       time.Time // shown in the environment; left out when zero
 	Platform  string
 	Facts     []Fact // further lines of the environment
 	Workspace []Fact // of a worker: where it works
-	Limits    []Fact // of a worker, the planner or fold: time, rounds, words
+	Limits    []Fact // of a worker, the planner, fold or review: time, rounds, words
 	Tasks     string // the conversation's tasks, one a line
 
 	Results  []chat.TaskResult

@@ -31,6 +31,10 @@ func Example(name string) (earlier, later Data) {
 		})
 		later.Limits, later.Now = []Fact{{"time left", "4m20s"}, {"steps left", "27"}}, minute(13)
 		return earlier, later
+	case "review":
+		lines := talkLines()
+		limits := []Fact{{"findings", "at most 5"}}
+		return Data{History: lines[:4], Limits: limits}, Data{History: lines, Limits: limits}
 	case "fold":
 		lines := talkLines()
 		limits := []Fact{{"words", "300"}}

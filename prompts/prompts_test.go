@@ -99,12 +99,13 @@ func TestCompose(t *testing.T) {
 		"worker-standard-hostile": {"worker-standard", sample()},
 		"worker-expert-hostile":   {"worker-expert", sample()},
 		"fold-hostile":            {"fold", sample()},
+		"review-hostile":          {"review", sample()},
 		"thinker-final":           {"thinker", with(plain(), func(d *Data) { d.Final = true })},
 		"thinker-final-actions":   {"thinker", with(plain(), func(d *Data) { d.Final, d.Actions = true, "(the actions, described)" })},
 	}
 	for _, agent := range Agents() {
 		_, later := Example(agent)
-		if agents[agent].role != "teller" && agent != "fold" && agent != "worker-expert" {
+		if agents[agent].role != "teller" && !agents[agent].folds && agent != "worker-expert" {
 			later.Actions = "(the actions, described)"
 		}
 		for _, m := range Modes(agent) {
@@ -273,7 +274,7 @@ func TestModes(t *testing.T) {
 			}
 			d.Mode = Minimal
 			switch {
-			case agent == "fold":
+			case agents[agent].folds:
 				d.Mode = Full
 			case c.full && !strings.HasPrefix(agent, "worker"):
 				d.Mode = Full
@@ -295,7 +296,7 @@ func TestModes(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			folds, text := agent == "fold", p.System+p.History+p.Latest
+			folds, text := agents[agent].folds, p.System+p.History+p.Latest
 			for block, want := range map[string]bool{
 				"You ": m != None, "<history>": m == Full || folds, "<summary ": m == Full || folds,
 				"<memory>":      m == Full && !folds && agent != "teller-digest",

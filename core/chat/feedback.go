@@ -10,6 +10,9 @@ const (
 	FeedbackThinkerError FeedbackKind = "thinker_error" // a turn ended without a model's answer
 	FeedbackCaptured     FeedbackKind = "captured"      // the thinker noted what a person said about the bot
 	FeedbackReview       FeedbackKind = "review"        // a review of idle conversations found it
+	FeedbackSlow         FeedbackKind = "high_latency"  // a turn or a task took long
+	FeedbackUsage        FeedbackKind = "high_usage"    // a turn or a task used very many tokens, or a budget is near its end
+	FeedbackTellerError  FeedbackKind = "teller_error"  // the teller had no model's answer, and made do without
 )
 
 // Feedback is something that whoever runs the bot should know: a failed turn, or

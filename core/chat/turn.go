@@ -88,6 +88,7 @@ type ThinkerDecision struct {
 	Inputs      []UserInput `json:"inputs,omitempty"` // for the wording: who asked what, in which language
 	TaskSummary string      `json:"taskSummary,omitempty"`
 	OnBehalfOf  Author      `json:"onBehalfOf,omitzero"` // whose turn it was, also of one that only tells results
+	Notice      string      `json:"notice,omitempty"`    // Markdown that stands below the reply as it is, however that is worded
 }
 
 // A ReplyKind says why something is posted, which decides its priority under a

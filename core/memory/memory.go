@@ -196,14 +196,31 @@ func (s *Store) Forget(ctx context.Context, c chat.Conversation, who chat.Author
 		return Note{}, fmt.Errorf("forget %s: %s asked for it; only they and operators may have it forgotten", found[0].ID, cmp.Or(found[0].Author.Name, found[0].Author.ID))
 	}
 	n := found[0]
-	subject, err := n.subject()
-	if err == nil {
-		err = s.o.Client.HDel(ctx, s.notesKey(n.partition, subject), n.ID).Err()
-	}
-	if err != nil {
+	if err := s.remove(ctx, n); err != nil {
 		return Note{}, fmt.Errorf("forget %s: %w", n.ID, err)
 	}
 	return n, nil
+}
+
+// remove takes a note out of every partition that it lies in: the same, made in
+// two conversations, is in two.
+func (s *Store) remove(ctx context.Context, n Note) error {
+	subject, err := n.subject()
+	if err != nil {
+		return err
+	}
+	where, err := s.o.Client.SMembers(ctx, s.whereKey(subject)).Result()
+	if err != nil {
+		return err
+	}
+	pipe := s.o.Client.Pipeline()
+	for _, word := range append(where, strconv.Itoa(n.partition)) {
+		if p, err := strconv.Atoi(word); err == nil {
+			pipe.HDel(ctx, s.notesKey(p, subject), n.ID)
+		}
+	}
+	_, err = pipe.Exec(ctx)
+	return err
 }
 
 // read gives the notes of subjects, the newest first.

@@ -207,3 +207,22 @@ func TestSearch(t *testing.T) {
 		}
 	})
 }
+
+// The same note, made in several conversations, lies in several partitions; to
+// forget it is to forget all of it.
+func TestForgetsEveryCopy(t *testing.T) {
+	t.Parallel()
+	each(t, func(b *bench) {
+		var id string
+		for i := range 12 {
+			in := chat.Conversation{Platform: "slack", Workspace: "T1", Place: "C1", Thread: fmt.Sprint(i)}
+			id = b.keep(memory.Note{Scope: memory.User, Content: "short answers", Author: ann, Origin: in, At: at.Add(time.Duration(i) * time.Second)}).ID
+		}
+		if _, err := b.Forget(b.t.Context(), thread, ann, id); err != nil {
+			b.t.Fatal(err)
+		}
+		if got := b.usable(thread, ann); got != "" {
+			b.t.Errorf("an older copy is back: %q", got)
+		}
+	})
+}

@@ -107,40 +107,41 @@ func (t *Teller) digest(ctx context.Context, w *channel.Work) (channel.Effects, 
 		ID: name("d-", w), Inputs: g.inputs, Results: g.results,
 		TaskSummary: t.tasks(ctx, w.Conversation),
 	}
-	var err error
-	if d.Summary, err = t.summary(ctx, w, g, d.TaskSummary); err != nil {
+	var failed, err error
+	if d.Summary, failed, err = t.summary(ctx, w, g, d.TaskSummary); err != nil {
 		return channel.Effects{}, err
 	}
-	fx.Publish = []channel.Publish{{To: channel.TellerDigest, Value: d, InputIDs: g.ids, Stage: "digest"}}
+	fx.Publish = append([]channel.Publish{{To: channel.TellerDigest, Value: d, InputIDs: g.ids, Stage: "digest"}},
+		t.noted(w, "what was said was taken up without a summary", failed)...)
 	return fx, nil
 }
 
 // summary says what the inputs and results come down to. It fails only when the
-// history cannot be read or ctx is done.
-func (t *Teller) summary(ctx context.Context, w *channel.Work, g gathered, tasks string) (string, error) {
+// history cannot be read or ctx is done. failed says why the model gave no answer.
+func (t *Teller) summary(ctx context.Context, w *channel.Work, g gathered, tasks string) (text string, failed, err error) {
 	if t.o.Digest == Auto && len(g.inputs) == 1 && len(g.results) == 0 && len(g.inputs[0].Text) <= shortInput {
-		return fallbackSummary(g), nil
+		return fallbackSummary(g), nil, nil
 	}
 	past, err := t.o.History.Read(ctx, w.Conversation, t.o.Window)
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
-	text, err := t.ask(ctx, w, "teller-digest", g.author(), prompts.Data{
+	text, err = t.ask(ctx, w, "teller-digest", g.author(), prompts.Data{
 		Mode: t.o.Mode, Bot: t.o.Bot, Summary: past.Summary.Text, History: append(past.Lines, g.context...),
 		Tasks: tasks, Results: g.results, Inputs: g.inputs,
 	})
 	if ctx.Err() != nil {
-		return "", context.Cause(ctx)
+		return "", nil, context.Cause(ctx)
 	}
 	if err != nil {
 		t.o.Logger.Warn("teller_digest_fallback", "conversation", w.Conversation, "trace_id", trace(w), "error", err)
-		return fallbackSummary(g), nil
+		return fallbackSummary(g), err, nil
 	}
 	if s := parseSummary(text); s != "" {
-		return history.Cut(s, maxSummary), nil
+		return history.Cut(s, maxSummary), nil, nil
 	}
 	t.o.Logger.Warn("teller_digest_fallback", "conversation", w.Conversation, "trace_id", trace(w), "error", "the answer has no summary")
-	return fallbackSummary(g), nil
+	return fallbackSummary(g), nil, nil // it answered; small models often do without the form
 }
 
 // fallbackSummary is the newest input's text, else the head of the newest

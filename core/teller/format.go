@@ -38,9 +38,12 @@ func (t *Teller) format(ctx context.Context, w *channel.Work) (channel.Effects, 
 	if err != nil {
 		return channel.Effects{}, err
 	}
-	text, err := t.words(ctx, w, conv, d)
+	text, failed, err := t.words(ctx, w, conv, d)
 	if err != nil {
 		return channel.Effects{}, err
+	}
+	if d.Notice != "" {
+		text = history.Cut(text, chat.MaxText-len(d.Notice)-2) + "\n\n" + d.Notice
 	}
 	r := &chat.Reply{
 		ID: "r-" + d.ID, Conversation: conv, Kind: chat.ReplyAnswer, Text: history.Cut(text, chat.MaxText),
@@ -54,7 +57,7 @@ func (t *Teller) format(ctx context.Context, w *channel.Work) (channel.Effects, 
 		r.Kind = chat.ReplyResult
 	}
 	return channel.Effects{
-		Publish: []channel.Publish{post(r)},
+		Publish: append([]channel.Publish{post(r)}, t.noted(w, "a reply was posted as it was decided", failed)...),
 		History: []string{t.said(r, "")},
 	}, nil
 }
@@ -62,33 +65,34 @@ func (t *Teller) format(ctx context.Context, w *channel.Work) (channel.Effects, 
 // words gives the reply's text. A decision that is final is in the teller's
 // voice already, and one that stands in for a thinker that failed is a fixed
 // text: asking the model that just failed to reword it would only cost time.
-func (t *Teller) words(ctx context.Context, w *channel.Work, conv chat.Conversation, d *chat.ThinkerDecision) (string, error) {
+// failed says why a fallback was taken.
+func (t *Teller) words(ctx context.Context, w *channel.Work, conv chat.Conversation, d *chat.ThinkerDecision) (text string, failed, err error) {
 	own := strings.TrimSpace(d.Decision)
 	if own != "" && (d.Fallback || t.o.Format == Auto && d.Final) {
-		return own, nil
+		return own, nil, nil
 	}
 	past, err := t.o.History.Read(ctx, w.Conversation, t.o.Window)
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
-	text, err := t.ask(ctx, w, "teller", d.OnBehalfOf, prompts.Data{
+	text, err = t.ask(ctx, w, "teller", d.OnBehalfOf, prompts.Data{
 		Mode: t.o.Mode, Bot: t.o.Bot, Summary: past.Summary.Text, History: past.Lines,
 		Now: t.now(w), Platform: conv.Platform, Tasks: d.TaskSummary, Inputs: d.Inputs, Decision: own,
 	})
 	if ctx.Err() != nil {
-		return "", context.Cause(ctx)
+		return "", nil, context.Cause(ctx)
 	}
 	if err == nil {
-		return text, nil
+		return text, nil, nil
 	}
 	t.o.Logger.Warn("teller_format_fallback", "conversation", w.Conversation, "trace_id", trace(w), "error", err)
 	if own != "" {
-		return own, nil
+		return own, err, nil
 	}
 	if newest := newestInput(d.Inputs); newest != nil && strings.TrimSpace(newest.Text) != "" {
-		return strings.TrimSpace(newest.Text), nil
+		return strings.TrimSpace(newest.Text), err, nil
 	}
-	return "Received (" + t.now(w).Format(time.RFC3339) + ").", nil
+	return "Received (" + t.now(w).Format(time.RFC3339) + ").", err, nil
 }
 
 // newestInput is the last by platform time; nil when there is none.

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"mimikit/core/action"
-	"mimikit/core/channel"
 	"mimikit/core/chat"
 	"mimikit/core/task"
+	"mimikit/core/trigger"
 )
 
 // TaskStore reads tasks; a *task.Queue is one.
@@ -25,46 +25,45 @@ type TaskStore interface {
 type TaskOptions struct {
 	Issuer   *task.Issuer
 	Store    TaskStore
-	Profiles []string         // that some node runs; others are refused in words
+	Triggers *TriggerOptions  // nil: there are none
+	Profiles []string         // that some node runs, but for the planner's; others are refused in words
+	Planner  bool             // some node plans
 	Storage  string           // where a conversation's files are kept that has none yet
 	Now      func() time.Time // nil means time.Now
 }
 
-// TaskActions are create_task, cancel_task and list_tasks. What they change is
-// part of the turn's commit.
+// TaskActions are create_task, cancel_task and list_tasks; with triggers schedule,
+// with a planner delegate. What they change is part of the turn's commit.
 func TaskActions(o TaskOptions) []action.Definition {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return []action.Definition{
+	defs := []action.Definition{
 		action.Define(action.CreateTask, o.create),
 		action.Define(action.CancelTask, o.cancel),
 		action.Define(action.ListTasks, o.list),
 	}
+	if o.Triggers != nil {
+		defs = append(defs, action.Define(action.Schedule, o.schedule))
+	}
+	if o.Planner {
+		defs = append(defs, action.Define(action.Delegate, o.delegate))
+	}
+	return defs
 }
 
 func (o TaskOptions) create(ctx context.Context, t action.Turn, a action.NewTask) (action.Outcome, error) {
-	if !slices.Contains(o.Profiles, a.Profile) {
-		return action.Outcome{}, action.Mistakef("profile: %q is not to be had here; there is %s", a.Profile, strings.Join(o.Profiles, ", "))
-	}
-	now, err := current(ctx)
-	if err != nil {
+	if err := o.runs(a.Profile); err != nil {
 		return action.Outcome{}, err
 	}
-	bound, err := now.work.Field(ctx, channel.Storages, t.Conversation.Key())
+	bound, err := o.bound(ctx, t)
 	if err != nil {
 		return action.Outcome{}, err
 	}
 	d := task.Draft{
 		Profile: a.Profile, Title: a.Title, Prompt: a.Prompt, Conversation: t.Conversation, Requester: t.OnBehalfOf,
 		Priority: &a.Priority, DeferUntil: a.DeferUntil, TraceID: t.TraceID, Storage: cmp.Or(bound, o.Storage),
-	}
-	if a.Timeout > 0 {
-		timeout := time.Duration(a.Timeout) * time.Second
-		d.Timeout = &timeout
-	}
-	if a.Retry != nil {
-		d.Retry = &task.Retry{MaxAttempts: a.Retry.MaxAttempts, Backoff: time.Duration(a.Retry.Backoff) * time.Second}
+		Timeout: seconds(a.Timeout), Retry: retry(a.Retry),
 	}
 	if twin, err := o.open(ctx, d); err != nil || twin.ID != "" {
 		return action.Outcome{Answer: fmt.Sprintf("There is the same task already, %s, and it is %s. No second one was started.", twin.ID, twin.Status)}, err
@@ -79,12 +78,7 @@ func (o TaskOptions) create(ctx context.Context, t action.Turn, a action.NewTask
 	}
 	return action.Outcome{Effects: []any{Effect{Said: said, Into: func(c *Commit) error {
 		c.Effects.Calls = append(c.Effects.Calls, call)
-		if bound == "" && o.Storage != "" {
-			put := channel.Put{Table: channel.Storages, Field: t.Conversation.Key(), Value: o.Storage}
-			if !slices.Contains(c.Effects.Puts, put) {
-				c.Effects.Puts = append(c.Effects.Puts, put)
-			}
-		}
+		o.bind(c, bound)
 		return nil
 	}}}}, nil
 }
@@ -105,6 +99,9 @@ func (o TaskOptions) open(ctx context.Context, d task.Draft) (task.Task, error) 
 }
 
 func (o TaskOptions) cancel(ctx context.Context, t action.Turn, a action.Cancellation) (action.Outcome, error) {
+	if id := strings.TrimSpace(a.TaskID); o.Triggers != nil && trigger.IsID(id) {
+		return o.removeTrigger(ctx, t, id)
+	}
 	found, err := o.Store.Find(ctx, strings.TrimSpace(a.TaskID), &t.Conversation)
 	var several *task.AmbiguousError
 	switch {
@@ -145,11 +142,19 @@ func (o TaskOptions) list(ctx context.Context, t action.Turn, a action.TaskQuery
 	if err != nil {
 		return action.Outcome{}, err
 	}
-	if len(page.Tasks) == 0 {
+	lines := task.Summarize(page.Tasks, task.SummaryLimits{Min: 1, Max: a.Limit}, o.Now())
+	more := page.Next != ""
+	if o.Triggers != nil && slices.Contains([]string{"", "all", "active"}, a.Status) {
+		triggers, others, err := o.triggerLines(ctx, t.Conversation, a.Limit)
+		if err != nil {
+			return action.Outcome{}, err
+		}
+		lines, more = append(lines, triggers...), more || others
+	}
+	if len(lines) == 0 {
 		return action.Outcome{Answer: "There are no such tasks in this conversation."}, nil
 	}
-	lines := task.Summarize(page.Tasks, task.SummaryLimits{Min: 1, Max: a.Limit}, o.Now())
-	if page.Next != "" {
+	if more {
 		lines = append(lines, "There are more.")
 	}
 	return action.Outcome{Answer: strings.Join(lines, "\n")}, nil

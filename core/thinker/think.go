@@ -105,7 +105,7 @@ func warnings(all []llm.BudgetWarning) string {
 			fmt.Fprintf(&b, "\n\n_Note: %d %% of %s budget is used._", 100*(w.Spent+w.Reserved)/w.Limit, whose(w.Budget))
 		}
 	}
-	return b.String()
+	return strings.TrimSpace(b.String())
 }
 
 // whose says in a person's words whose budget it is.

@@ -57,6 +57,12 @@ type Options struct {
 	Bot    string           // the name people know; empty means Mimikit
 	Mode   prompts.Mode     // empty means full when there is history, else minimal
 
+	// NearEnd says which budgets to tell people of; nil leaves it to the warnings of
+	// the turn's own calls.
+	NearEnd NearEnd
+	Slow    time.Duration // from a message to its decision, above which feedback is filed; 0 means never
+	Heavy   int           // tokens of one turn, likewise
+
 	// Final says that the thinker's answer is posted as it words it
 	// (teller.format: auto). Its prompt then carries the teller's voice.
 	Final       bool
@@ -162,7 +168,11 @@ func (t *Thinker) step(ctx context.Context, w *channel.Work) (channel.Effects, e
 	} else {
 		log.Info("thinker_end", append(end, "ok", true)...)
 	}
-	decision.Decision = history.Cut(decision.Decision+warnings(got.Warnings), chat.MaxText)
+	if err == nil { // else the apology tells of a budget that is spent
+		decision.Notice = warnings(t.near(ctx, c, got))
+	}
+	decision.Decision = history.Cut(decision.Decision, chat.MaxText)
+	t.noted(c, e, w, got, t.o.Now().Sub(started))
 	fx := c.Effects
 	fx.Publish = append([]channel.Publish{{
 		To: channel.ThinkerDecision, Value: decision, InputIDs: decision.InputIDs, Stage: "decision",

@@ -139,13 +139,17 @@ func (l *Ledger) Budgets(ctx context.Context, s llm.Subject) ([]llm.Budget, erro
 	if err != nil {
 		return nil, fmt.Errorf("read the budget of %s: %w", s, err)
 	}
-	limit := l.o.Budgets.of(s)
+	limits, err := l.limits(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	limit := limits[s]
 	var out []llm.Budget
 	if limit.Tokens > 0 {
-		out = append(out, l.budget(a, llm.Tokens, result{values: values}, 0))
+		out = append(out, budget(a, limit, llm.Tokens, result{values: values}, 0))
 	}
 	if limit.Money > 0 {
-		out = append(out, l.budget(a, llm.Money, result{values: values}, 0))
+		out = append(out, budget(a, limit, llm.Money, result{values: values}, 0))
 	}
 	return out, nil
 }

@@ -29,6 +29,7 @@ type hold struct {
 	id            string
 	tokens, money int64
 	held          []account
+	limits        map[llm.Subject]Limit // that held when it was made
 }
 
 // member is the hold as a reservation is written.
@@ -39,17 +40,23 @@ func (h *hold) member() string { return fmt.Sprintf("%s|%d|%d", h.id, h.tokens, 
 // workspace need.
 func (l *Ledger) reserve(ctx context.Context, c llm.Charge) (*hold, error) {
 	h := &hold{l: l, id: l.o.ID(), tokens: int64(max(c.Usage.Prompt, 0) + max(c.Usage.Completion, 0)), money: max(c.Cost, 0)}
-	for _, a := range budgeted(c) {
-		limit := l.o.Budgets.of(a.s)
+	accounts := budgeted(c)
+	var away error
+	h.limits, away = l.limits(ctx, subjectsOf(accounts)...)
+	for _, a := range accounts {
+		limit := h.limits[a.s]
 		if limit == (Limit{}) {
 			continue
+		}
+		if away != nil {
+			return h, l.unsure(ctx, h, fmt.Errorf("reserve for %s: %w", a.s, away))
 		}
 		r := l.run(ctx, []call{{reserveScript, []string{l.key(a), l.heldKey(a)}, []any{
 			h.member(), h.tokens, h.money, l.o.HoldFor.Milliseconds(), limit.Tokens, limit.Money, a.end(c.Time).Unix(),
 		}}})[0]
 		if r.err == nil && r.number(0) == 0 {
 			l.giveBack(ctx, h)
-			refused := &llm.BudgetError{Budget: l.budget(a, llm.Unit(r.text(1)), r, 2)}
+			refused := &llm.BudgetError{Budget: budget(a, limit, llm.Unit(r.text(1)), r, 2)}
 			if l.o.OnRefuse != nil {
 				l.o.OnRefuse(refused)
 			}
@@ -61,23 +68,35 @@ func (l *Ledger) reserve(ctx context.Context, c llm.Charge) (*hold, error) {
 		if r.err == nil {
 			continue
 		}
-		err := fmt.Errorf("reserve for %s: %w", a.s, r.err)
-		if ctx.Err() == nil {
-			l.outage("reserve", err)
-		}
-		if ctx.Err() != nil || l.o.Strict {
-			l.giveBack(ctx, h)
-			return nil, err
-		}
-		break // the others would fail too, each after its time
+		// The others would fail too, each after its time.
+		return h, l.unsure(ctx, h, fmt.Errorf("reserve for %s: %w", a.s, r.err))
 	}
 	return h, nil
 }
 
+// unsure decides on a call whose budgets cannot be checked: nil lets it be made.
+func (l *Ledger) unsure(ctx context.Context, h *hold, err error) error {
+	if ctx.Err() == nil {
+		l.outage("reserve", err)
+	}
+	if ctx.Err() != nil || l.o.Strict {
+		l.giveBack(ctx, h)
+		return err
+	}
+	return nil
+}
+
+func subjectsOf(accounts []account) []llm.Subject {
+	out := make([]llm.Subject, len(accounts))
+	for i, a := range accounts {
+		out[i] = a.s
+	}
+	return out
+}
+
 // budget reads the state of a budget from an answer that holds spent tokens and
 // money, and what is reserved of each, from a place on.
-func (l *Ledger) budget(a account, unit llm.Unit, r result, from int) llm.Budget {
-	limit := l.o.Budgets.of(a.s)
+func budget(a account, limit Limit, unit llm.Unit, r result, from int) llm.Budget {
 	b := llm.Budget{Subject: a.s, Unit: unit, Limit: limit.Tokens, Spent: r.number(from), Reserved: r.number(from + 2), Resets: a.resets()}
 	if unit == llm.Money {
 		b.Limit, b.Spent, b.Reserved = limit.Money, r.number(from+1), r.number(from+3)

@@ -17,6 +17,7 @@ import (
 // number of times within the time that a repeat is known.
 type booking struct {
 	account account
+	limit   Limit
 	call    call
 }
 
@@ -30,7 +31,7 @@ func (h *hold) Settle(ctx context.Context, c llm.Charge) ([]llm.BudgetWarning, e
 	fields := amounts(c)
 	var all []booking
 	for _, a := range append(budgeted(c), others(c)...) {
-		all = append(all, booking{a, l.settling(a, h, fields, a.end(c.Time).Unix())})
+		all = append(all, booking{a, h.limitOf(a), l.settling(a, h, fields, a.end(c.Time).Unix())})
 	}
 	b := l.book(ctx, all)
 	if b.away != nil {
@@ -78,12 +79,17 @@ func (l *Ledger) settling(a account, h *hold, fields []any, end int64) call {
 			member = h.member()
 		}
 	}
-	limit := l.o.Budgets.of(a.s)
-	if a.day != life && a.s.Kind == llm.TaskSubject {
-		limit = Limit{} // a task's ceiling is for its life
-	}
+	limit := h.limitOf(a)
 	args := []any{h.id, member, h.tokens, h.money, repeatable.Milliseconds(), end, l.share(limit.Tokens), l.share(limit.Money)}
 	return call{settleScript, []string{l.key(a), l.heldKey(a), l.settledKey(a)}, append(args, fields...)}
+}
+
+// limitOf is what held for an account when the hold was made.
+func (h *hold) limitOf(a account) Limit {
+	if a.day != life && a.s.Kind == llm.TaskSubject {
+		return Limit{} // a task's ceiling is for its life
+	}
+	return h.limits[a.s]
 }
 
 // share is the part of a limit at which is warned; 0 for never.
@@ -122,7 +128,7 @@ func (l *Ledger) book(ctx context.Context, all []booking) booked {
 			continue
 		}
 		if unit := r.text(1); unit != "" {
-			w := llm.BudgetWarning{Budget: l.budget(a, llm.Unit(unit), r, 2)}
+			w := llm.BudgetWarning{Budget: budget(a, all[i].limit, llm.Unit(unit), r, 2)}
 			out.warnings = append(out.warnings, w)
 			if l.o.OnWarn != nil {
 				l.o.OnWarn(w)

@@ -19,13 +19,15 @@
 //
 // The keys, each subject in a slot of its own so that a Cluster spreads them:
 //
-//	prefix:usage:{day/kind/id}          hash  totals; with "rt", "rm" what is reserved, "warned"
+//	prefix:usage:{day/kind/id}          hash  totals; with "rt", "rm" what is reserved, "warned", "told"
 //	prefix:usage:{day/kind/id}:held     zset  reservations, by when they end
 //	prefix:usage:{day/kind/id}:settled  zset  ids of calls booked lately
 //	prefix:usage:{day/kind}:tokens      zset  the subjects of a day, by tokens
 //	prefix:usage:{day/kind}:money       zset  the same by money, when there is any
+//	prefix:usage:limits                 hash  limits that people set in place of the configured ones
 //
-// A task's lifetime has "life" in place of the day. All of them expire.
+// A task's lifetime has "life" in place of the day. All of them expire but the
+// limits, which hold until they are unset, and are checked before each call.
 package usage
 
 import (
@@ -122,7 +124,8 @@ type Ledger struct {
 	o Options
 
 	mu      sync.Mutex
-	backlog []booking // :: what Redis has not taken yet, oldest first
+	backlog []booking             // :: what Redis has not taken yet, oldest first
+	known   map[llm.Subject]Limit // :: subject → the limit last read, where that is not the configured one
 }
 
 // New makes a Ledger. It does not connect. Someone has to call [Ledger.Run], or
