@@ -210,6 +210,24 @@ type Retried struct {
 	Created bool   `json:"created"` // false when the same task was open already
 }
 
+// startEmpty has a task whose files are on no node go on without them, wherever
+// there is room.
+func (q *query) startEmpty(ctx context.Context, t task.Task) (Answer, error) {
+	err := q.o.Tasks.StartEmpty(ctx, t.ID, "")
+	switch {
+	case errors.Is(err, task.ErrRunning), errors.Is(err, task.ErrOver):
+		return Answer{}, refuse("%s has gone on meanwhile; %s shows it.", code(brief(t.ID)), q.c.name("task "+brief(t.ID)))
+	case err != nil:
+		q.audit(ctx, t.ID, "failed: "+err.Error())
+		return Answer{}, err
+	}
+	q.audit(ctx, t.ID, "started with empty files")
+	var a Answer
+	a.Data = Retried{ID: t.ID, Of: t.ID}
+	a.say(fmt.Sprintf("%s starts with empty files, on any node.", code(brief(t.ID))))
+	return a, nil
+}
+
 // retry is the command. The new task belongs to the caller and to the
 // conversation of the old one, and it has the least rights of the caller and of
 // who asked first: the words are theirs.
@@ -221,8 +239,11 @@ func (q *query) retry(ctx context.Context, args []string) (Answer, error) {
 	if err != nil {
 		return Answer{}, err
 	}
-	if t.Internal {
+	if hidden(t) {
 		return Answer{}, refuse("%s is internal; it is made again by itself when it is needed.", code(brief(t.ID)))
+	}
+	if !t.StorageAwaySince.IsZero() && !task.Over(t.Status) {
+		return q.startEmpty(ctx, t)
 	}
 	if t.Status != task.Failed && t.Status != task.Canceled {
 		is := "is"

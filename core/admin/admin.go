@@ -65,6 +65,7 @@ type Tasks interface {
 	Stats(ctx context.Context) (task.Stats, error)
 	Enqueue(ctx context.Context, d task.Draft) (id string, created bool, err error)
 	Cancel(ctx context.Context, id string, by chat.Author, reason string) (task.Cancellation, error)
+	StartEmpty(ctx context.Context, id, storage string) error
 }
 
 // Channels is what commands do with the channels; a *channel.Node is one.
@@ -96,11 +97,15 @@ type Audit interface {
 // Options of a Set. Tasks, Channels and Audit are needed. A command whose part is
 // nil is not in the set.
 type Options struct {
-	Tasks    Tasks
-	Channels Channels
-	Audit    Audit
-	Usage    Usage
-	Where    Where
+	Tasks     Tasks
+	Triggers  Triggers
+	Questions Questions
+	Channels  Channels
+	Audit     Audit
+	Usage     Usage
+	Budgets   Budgets
+	Memory    Memory
+	Where     Where
 	// Stop ends the turn that runs in the caller's conversation.
 	Stop func(ctx context.Context, c Caller) error
 	// Facts are what `status` says besides what Redis knows: the model, the store.
@@ -132,7 +137,7 @@ func New(o Options) (*Set, error) {
 		o.Now = time.Now
 	}
 	if o.Direct == nil {
-		o.Direct = direct
+		o.Direct = Direct
 	}
 	s := &Set{o: o, log: cmp.Or(o.Logger, slog.New(slog.DiscardHandler))}
 	for _, c := range s.all() {

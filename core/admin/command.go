@@ -27,8 +27,9 @@ type Command struct {
 type Arg struct {
 	Name     string   `json:"name"`
 	Short    string   `json:"short"`
-	Words    []string `json:"words,omitempty"` // what is allowed, where that is a list
-	Task     bool     `json:"task,omitempty"`  // it is a task's id
+	Words    []string `json:"words,omitempty"`   // what is allowed, where that is a list
+	Task     bool     `json:"task,omitempty"`    // it is a task's id
+	Trigger  bool     `json:"trigger,omitempty"` // it is a trigger's id
 	Optional bool     `json:"optional,omitempty"`
 }
 
@@ -67,10 +68,10 @@ func (s *Set) all() []Command {
 		},
 		{Name: "status", Usage: "status", Short: "shows how the bot is doing", Rights: user, run: (*query).status, plainly: alone},
 		{
-			Name: "usage", Usage: "usage [user|place|workspace|day|model]", Short: "shows what models were used for, and what may still be spent", Rights: user,
-			Long: "Alone it shows your own last seven days. user and place list who and where used most today, workspace and day the days of the workspace; these are for operators. model lists the models of the last seven days, for admins.",
-			Args: []Arg{{Name: "of", Short: "what to sum up", Words: usageWords, Optional: true}},
-			run:  having(s.o.Usage != nil, (*query).usage), plainly: among(usageWords),
+			Name: "usage", Usage: "usage [user|place|workspace|day|model | task <id>]", Short: "shows what models were used for, and what may still be spent", Rights: user,
+			Long: "Alone it shows your own last seven days. user and place list who and where used most today, workspace and day the days of the workspace; these are for operators. model lists the models of the last seven days, for admins. task shows what one task has used, which whoever sees the task may see.",
+			Args: []Arg{{Name: "of", Short: "what to sum up", Words: append(slices.Clone(usageWords), "task"), Optional: true}, {Name: "id", Short: "a task's id", Task: true, Optional: true}},
+			run:  having(s.o.Usage != nil, (*query).usage), plainly: plainUsage,
 		},
 		{
 			Name: "why", Usage: "why [input id]", Short: "tells where a message is now, and how long each hop took", Rights: user,
@@ -80,8 +81,13 @@ func (s *Set) all() []Command {
 		},
 		{Name: "stop", Usage: "stop", Short: "stops what is being worked on in this conversation; tasks go on", Rights: user, run: having(s.o.Stop != nil, (*query).stop), plainly: alone},
 		{
-			Name: "feedback", Usage: "feedback [n]", Short: "lists what failed and what people said about the bot", Rights: op,
-			Args: []Arg{number}, run: (*query).feedback, plainly: plainNumber,
+			Name: "feedback", Usage: "feedback [kind] [low|medium|high] [n]", Short: "lists what failed, what took long or much, and what people and reviews said about the bot", Rights: op,
+			Long: "A kind narrows the list: " + strings.Join(feedbackKinds, ", ") + ". So does a severity.",
+			Args: []Arg{
+				{Name: "kind", Short: "only of this kind", Words: feedbackKinds, Optional: true},
+				{Name: "severity", Short: "only as grave", Words: severities, Optional: true}, number,
+			},
+			run: (*query).feedback, plainly: plainFeedback,
 		},
 		{Name: "streams", Usage: "streams", Short: "shows the channels: what waits, what is pending, since when", Rights: op, run: (*query).streams, plainly: alone},
 		{
@@ -100,6 +106,10 @@ func (s *Set) all() []Command {
 			run:  (*query).help,
 		},
 	}
+	at := slices.IndexFunc(list, func(c Command) bool { return c.Name == "status" })
+	list = slices.Insert(list, at, slices.Concat(s.triggerCommands(), s.questionCommands())...)
+	at = slices.IndexFunc(list, func(c Command) bool { return c.Name == "why" })
+	list = slices.Insert(list, at, slices.Concat(s.budgetCommands(), s.memoryCommands())...)
 	list[len(list)-1].plainly = func(args []string) bool {
 		if len(args) != 1 {
 			return len(args) == 0

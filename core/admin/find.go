@@ -53,6 +53,9 @@ const mostLooked = 500
 func (q *query) find(ctx context.Context, word string) (task.Task, error) {
 	word = strings.ToLower(strings.TrimSpace(word))
 	unknown := refuse("There is no task %s that you could see; %s lists those there are.", code(cut(word, 40)), q.c.name("tasks"))
+	if q.o.Triggers != nil && isTriggerID(word) {
+		return task.Task{}, refuse("%s is the id of a trigger: see %s.", code(cut(word, 40)), q.c.name("help trigger"))
+	}
 	if len(word) < 2 || word[0] != 't' {
 		return task.Task{}, unknown
 	}
@@ -115,7 +118,7 @@ func (q *query) seen(t task.Task, unknown error) (task.Task, error) {
 	switch {
 	case q.c.sees(t):
 		return t, nil
-	case t.Conversation == q.c.Conversation && !t.Internal:
+	case t.Conversation == q.c.Conversation && !hidden(t):
 		return task.Task{}, forbid("%s was asked for by %s; only they, operators and admins may see and cancel it.", code(brief(t.ID)), Escape(personName(t.Requester)))
 	}
 	return task.Task{}, &Refusal{Text: Say(unknown), Forbidden: true}

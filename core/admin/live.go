@@ -83,7 +83,7 @@ func (w *Watch) Look(ctx context.Context) ([]Running, error) {
 	w.remember(open)
 	var out []Running
 	for id, t := range open {
-		if t.Status != task.Running || t.Internal {
+		if t.Status != task.Running || hidden(t) {
 			continue
 		}
 		events, err := w.tasks.Progress(ctx, id, 10)

@@ -12,6 +12,7 @@ import (
 	"mimikit/core/admin"
 	"mimikit/core/channel"
 	"mimikit/core/chat"
+	"mimikit/core/store"
 	"mimikit/core/store/storetest"
 	"mimikit/core/task"
 )
@@ -126,6 +127,7 @@ func (r *roads) bury(what string, id channel.DeadID) error {
 type rig struct {
 	*testing.T
 	set   *admin.Set
+	redis *store.Store
 	q     *task.Queue
 	audit *trail
 	roads *roads
@@ -146,7 +148,7 @@ func (r *rig) tick() time.Time {
 func newRig(t *testing.T, change ...func(*admin.Options)) *rig {
 	t.Helper()
 	s := storetest.Mini(t)
-	r := &rig{T: t, audit: &trail{}, roads: &roads{}, now: time.Now()}
+	r := &rig{T: t, redis: s, audit: &trail{}, roads: &roads{}, now: time.Now()}
 	var err error
 	r.q, err = task.New(task.Options{
 		// Each task is made in a millisecond of its own.

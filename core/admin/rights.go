@@ -34,10 +34,14 @@ func (c Caller) reaches(in chat.Conversation) bool {
 	return c.Owner || c.role() >= chat.RoleOperator && same(c.Conversation, in)
 }
 
+// hidden reports whether a task is only between parts of the program. A step of a
+// plan is not, though it is the planner's to tell of its result.
+func hidden(t task.Task) bool { return t.Internal && t.ParentTaskID == "" }
+
 // sees reports whether a task exists for the caller. What is only between parts
 // of the program is shown to admins.
 func (c Caller) sees(t task.Task) bool {
-	if t.Internal && c.role() < chat.RoleAdmin {
+	if hidden(t) && c.role() < chat.RoleAdmin {
 		return false
 	}
 	return c.own(t) || c.reaches(t.Conversation)
@@ -57,8 +61,9 @@ func (q *query) reads(in chat.Conversation, own bool) bool {
 
 func (q *query) readsTask(t task.Task) bool { return q.reads(t.Conversation, q.c.own(t)) }
 
-// direct is what the ids of the platforms tell.
-func direct(c chat.Conversation) bool {
+// Direct reports whether a conversation is between one person and the bot, as far as
+// the ids of the platforms tell.
+func Direct(c chat.Conversation) bool {
 	switch c.Platform {
 	case "slack":
 		return strings.HasPrefix(c.Place, "D")

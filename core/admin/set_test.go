@@ -145,7 +145,7 @@ func TestFeedback(t *testing.T) {
 	if n := strings.Count(r.ok(owner(), "feedback 1"), "words"); n != 1 {
 		t.Errorf("%d are shown, want 1", n)
 	}
-	has(t, r.no(owner(), "feedback many"), "one number from 1 to 200")
+	has(t, r.no(owner(), "feedback many"), "how many at most")
 }
 
 func TestStatus(t *testing.T) {
@@ -308,4 +308,35 @@ func TestEscape(t *testing.T) {
 			t.Errorf("%q becomes %q", s, got)
 		}
 	}
+}
+
+// The list of feedback is narrowed by kind and severity.
+func TestFeedbackIsNarrowed(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	for i, f := range []chat.Feedback{
+		{Kind: chat.FeedbackReview, Severity: "high", Message: "wrong sum"}, {Kind: chat.FeedbackReview, Severity: "low", Message: "long words"},
+		{Kind: chat.FeedbackSlow, Severity: "high", Message: "an hour"}, {Kind: "worker_error", Severity: "medium", Message: "no disk"},
+	} {
+		f.Conversation, f.At = thread, time.Now().Add(-time.Duration(i)*time.Minute)
+		r.roads.feedback = append(r.roads.feedback, f)
+	}
+	for words, want := range map[string]string{
+		"feedback": "wrong sum,long words,an hour,no disk", "feedback review": "wrong sum,long words", "feedback high": "wrong sum,an hour",
+		"feedback high review": "wrong sum", "feedback 1 review": "wrong sum", "feedback captured": "", "feedback worker_error 5": "no disk",
+	} {
+		_, a, err := r.run(at(ola, thread), words)
+		var got []string
+		for _, f := range a.Data.([]chat.Feedback) {
+			got = append(got, f.Message)
+		}
+		if err != nil || strings.Join(got, ",") != want {
+			t.Errorf("%s: %q, %v; want %q", words, got, err, want)
+		}
+	}
+	has(t, r.ok(at(ola, thread), "feedback captured"), "There is no feedback like that.")
+	has(t, r.no(at(ola, thread), "feedback revew"), "did you mean `review`?")
+	has(t, r.no(at(ola, thread), "feedback 0"), "from 1 to 200")
+	r.no(at(ola, thread), "feedback 1 2")
+	r.no(at(ann, thread), "feedback")
 }

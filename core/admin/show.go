@@ -38,20 +38,23 @@ func (q *query) task(ctx context.Context, args []string) (Answer, error) {
 	if part != "" {
 		return q.part(ctx, t, part)
 	}
-	events, err := q.o.Tasks.Progress(ctx, t.ID, shownEvents)
+	events, err := q.o.Tasks.Progress(ctx, t.ID, task.KeepEvents)
+	if err != nil {
+		return Answer{}, err
+	}
+	children, err := q.children(ctx, t)
 	if err != nil {
 		return Answer{}, err
 	}
 	var a Answer
 	a.say(code(t.ID) + " " + Escape(q.title(t)))
-	a.facts(q.factsOf(t))
-	if lines := q.lines(t, events); len(lines) > 0 {
-		a.say("Progress:")
-		tab := a.table("When", "What", "Done")
-		for _, l := range lines {
-			tab.row(l...)
-		}
+	facts := q.factsOf(t)
+	if len(children) > 0 {
+		facts = append(facts, Fact{"started", q.childWords(children)})
 	}
+	a.facts(facts)
+	story, left := q.story(t, events)
+	q.tell(&a, t, story, left)
 	if t.Output != "" && q.readsTask(t) {
 		text := cut(t.Output, shownText)
 		a.say("Result:")
@@ -69,7 +72,12 @@ func (q *query) task(ctx context.Context, args []string) (Answer, error) {
 	case t.Status == task.Failed || t.Status == task.Canceled:
 		a.press("Retry", "", "retry", t.ID)
 	}
-	a.Data = q.whole(t, events)
+	d := q.whole(t, events[max(0, len(events)-shownEvents):])
+	d.Story = story
+	for _, c := range children {
+		d.Children = append(d.Children, c.ID)
+	}
+	a.Data = d
 	return a, nil
 }
 
@@ -91,7 +99,7 @@ func (q *query) part(ctx context.Context, t task.Task, part string) (Answer, err
 			a.say(code(brief(t.ID)) + " has told of no progress.")
 			return a, nil
 		}
-		tab := a.table("When", "What", "Done")
+		tab := a.table("When (UTC)", "What", "Done")
 		for _, l := range lines {
 			tab.row(l...)
 		}
@@ -166,9 +174,18 @@ func (q *query) factsOf(t task.Task) []Fact {
 	}
 	fact("started by task", t.ParentTaskID)
 	fact("started by trigger", t.SourceTriggerID)
+	if len(t.WatchedBy) > 0 {
+		fact("waited for by triggers", strings.Join(t.WatchedBy, ", "))
+	}
+	if t.Answer != "" && reads {
+		fact("answered", cut(clean(t.Answer), 200)+", by "+personName(t.AnsweredBy))
+	}
 	fact("trace", t.TraceID)
-	if q.c.Owner {
+	if q.c.Owner { // below the data directory
 		fact("archive", t.ArchivePath)
+		if !t.StartedAt.IsZero() {
+			fact("progress file", "task-progress/"+t.ID+".jsonl")
+		}
 	}
 	return list
 }
@@ -235,7 +252,7 @@ func (q *query) lines(t task.Task, events []task.Event) [][]string {
 		if e.Percent != nil {
 			done = fmt.Sprintf("%d%%", *e.Percent)
 		}
-		out = append(out, []string{q.ago(e.At), what, done})
+		out = append(out, []string{q.moment(e.At), what, done})
 	}
 	return out
 }
@@ -256,7 +273,9 @@ type TaskDetail struct {
 	Retries      int             `json:"retries,omitempty"`
 	Lapses       int             `json:"lapses,omitempty"`
 	Usage        *chat.TaskUsage `json:"usage,omitempty"`
-	Progress     []task.Event    `json:"progress,omitempty"`
+	Progress     []task.Event    `json:"progress,omitempty"` // the newest
+	Story        []Moment        `json:"story,omitempty"`    // all that is known of when what happened
+	Children     []string        `json:"children,omitempty"` // ids of tasks that it started
 }
 
 func (q *query) whole(t task.Task, events []task.Event) TaskDetail {

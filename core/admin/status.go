@@ -204,44 +204,6 @@ func plainNumber(args []string) bool {
 	return err == nil
 }
 
-// feedback is the command.
-func (q *query) feedback(ctx context.Context, args []string) (Answer, error) {
-	n, err := number(args, q.c.PageSize, 200)
-	if err != nil {
-		return Answer{}, err
-	}
-	// Of what is read some is not the caller's to see.
-	all, err := q.o.Channels.Feedback(ctx, 1000)
-	if err != nil {
-		return Answer{}, err
-	}
-	list := make([]chat.Feedback, 0, n)
-	for _, f := range all {
-		if len(list) == n || !q.c.reaches(f.Conversation) {
-			continue
-		}
-		if !q.reads(f.Conversation, f.Author.ID != "" && f.Author.ID == q.c.Author.ID) {
-			f.Message, f.Author.Name = withheld, ""
-		}
-		list = append(list, f)
-	}
-	var a Answer
-	a.Data = list
-	if len(list) == 0 {
-		a.say("There is no feedback.")
-		return a, nil
-	}
-	t := a.table("When", "Kind", "Severity", "About", "Who", "Message")
-	for _, f := range list {
-		about := f.Category
-		if f.TaskID != "" {
-			about = strings.TrimSpace(about + " " + brief(f.TaskID))
-		}
-		t.row(q.ago(f.At), string(f.Kind), f.Severity, about, personName(f.Author), cut(clean(f.Message), 200))
-	}
-	return a, nil
-}
-
 // trail is the command audit.
 func (q *query) trail(ctx context.Context, args []string) (Answer, error) {
 	n, err := number(args, 2*q.c.PageSize, 200)

@@ -15,6 +15,7 @@ const (
 	UserSubject      = "user"
 	PlaceSubject     = "place"
 	WorkspaceSubject = "workspace"
+	TaskSubject      = "task" // whose id is the task's
 	ModelSubject     = "model"
 	Everything       = "all"
 )
@@ -67,9 +68,12 @@ const usageDays = 7
 // usage is the command.
 func (q *query) usage(ctx context.Context, args []string) (Answer, error) {
 	of := ""
+	if len(args) > 0 && strings.EqualFold(args[0], "task") {
+		return q.usageOfTask(ctx, args[1:])
+	}
 	if len(args) > 0 {
 		if of = strings.ToLower(args[0]); !slices.Contains(usageWords, of) || len(args) > 1 {
-			return Answer{}, odd(strings.Join(args, " "), usageWords)
+			return Answer{}, odd(strings.Join(args, " "), append(slices.Clone(usageWords), "task <id>"))
 		}
 	}
 	in := q.c.Conversation
@@ -127,6 +131,11 @@ func (q *query) days(ctx context.Context, who, kind, id string) (Answer, error) 
 		rows = nil
 	}
 	a := usageTable("Day", who, rows, fmt.Sprintf("No model was called for %s in the last %d days.", who, usageDays), budgets)
+	sayBudgets(q, &a, budgets)
+	return a, nil
+}
+
+func sayBudgets(q *query, a *Answer, budgets []Budget) {
 	for _, b := range budgets {
 		spell, unit := grouped, " tokens"
 		if b.Money {
@@ -141,7 +150,52 @@ func (q *query) days(ctx context.Context, who, kind, id string) (Answer, error) 
 		}
 		a.say(words + ".")
 	}
+}
+
+// usageOfTask shows what a task that the caller sees has used, day by day, and its
+// ceiling.
+func (q *query) usageOfTask(ctx context.Context, args []string) (Answer, error) {
+	if len(args) != 1 {
+		return Answer{}, refuse("Which task? Write %s; %s lists them.", q.c.name("usage task <id>"), q.c.name("tasks"))
+	}
+	t, err := q.find(ctx, args[0])
+	if err != nil {
+		return Answer{}, err
+	}
+	now := q.o.Now()
+	days, err := q.o.Usage.Days(ctx, TaskSubject, t.ID, t.CreatedAt, now)
+	if err != nil {
+		return Answer{}, err
+	}
+	days = slices.DeleteFunc(days, func(r UsageRow) bool { return r.Calls == 0 })
+	slices.Reverse(days)
+	if len(days) > 1 {
+		sum := UsageRow{Name: "together"}
+		for _, r := range days {
+			sum.Calls, sum.Failed, sum.Cost = sum.Calls+r.Calls, sum.Failed+r.Failed, sum.Cost+r.Cost
+			sum.Prompt, sum.Cached, sum.Completion = sum.Prompt+r.Prompt, sum.Cached+r.Cached, sum.Completion+r.Completion
+		}
+		days = append([]UsageRow{sum}, days...)
+	}
+	budgets, err := q.o.Usage.Budgets(ctx, TaskSubject, t.ID)
+	if err != nil {
+		return Answer{}, err
+	}
+	none := fmt.Sprintf("%s has called no model", code(brief(t.ID)))
+	if now.Sub(t.CreatedAt) > 90*24*time.Hour {
+		none += " in the last 90 days"
+	}
+	a := usageTable("Day", "task "+t.ID, days, none+".", budgets)
+	a.Blocks = append([]Block{{Words: code(brief(t.ID)) + " " + Escape(cut(q.title(t), 80))}}, a.Blocks...)
+	sayBudgets(q, &a, budgets)
 	return a, nil
+}
+
+func plainUsage(args []string) bool {
+	if len(args) == 2 && strings.EqualFold(args[0], "task") {
+		return isID(args[1])
+	}
+	return among(usageWords)(args)
 }
 
 // top shows who of the caller's workspace used most today.

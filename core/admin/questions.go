@@ -1,0 +1,176 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"mimikit/core/chat"
+	"mimikit/core/question"
+	"mimikit/core/task"
+)
+
+// Questions is what commands do with questions; a *question.Store is one.
+type Questions interface {
+	List(ctx context.Context, limit int) ([]question.Question, error)
+	Get(ctx context.Context, id string) (question.Question, error)
+	Answer(ctx context.Context, q question.Question, a question.Answer) (inputID string, heard bool, err error)
+}
+
+// mostQuestions bounds among how many of the newest questions a command looks.
+const mostQuestions = 1000
+
+// questionCommands are the commands on questions.
+func (s *Set) questionCommands() []Command {
+	there := s.o.Questions != nil
+	return []Command{
+		{
+			Name: "questions", Usage: "questions [mine|here|all]", Short: "lists what the bot waits to be told", Rights: chat.RoleUser,
+			Long: "mine are those that were put to you (the default), here those of this conversation, all those of the workspace, which only operators and admins may see.",
+			Args: []Arg{{Name: "whose", Short: "whose questions", Words: scopes, Optional: true}},
+			run:  having(there, (*query).questions), plainly: among(scopes),
+		},
+		{
+			Name: "answer", Usage: "answer <id> <number or words>", Short: "answers a question that was put to you", Rights: chat.RoleUser,
+			Args: []Arg{{Name: "id", Short: "the question's id, or enough of its beginning"}, {Name: "words", Short: "the number of an option, or what you want to say"}},
+			run:  having(there, (*query).answer), plainly: func(args []string) bool { return len(args) > 1 && isQuestionID(args[0]) },
+		},
+	}
+}
+
+func isQuestionID(word string) bool {
+	return strings.HasPrefix(strings.ToLower(word), "q") && isID("t"+word[1:])
+}
+
+// aboutQuestion has of a question what rights depend on: to whom it was put, and where.
+func aboutQuestion(x question.Question) task.Task {
+	return task.Task{ID: x.ID, Conversation: x.Conversation, Requester: x.AskedTo}
+}
+
+// A QuestionView is a question as programs are told of it. Its JSON is add-only.
+type QuestionView struct {
+	ID           string   `json:"id"`
+	Question     string   `json:"question"`
+	Options      []string `json:"options,omitempty"`
+	Default      string   `json:"default,omitempty"`
+	AskedTo      string   `json:"askedTo,omitempty"`
+	Conversation string   `json:"conversation"`
+	TaskID       string   `json:"taskId,omitempty"`
+	CreatedAt    string   `json:"createdAt"`
+	Deadline     string   `json:"deadline,omitempty"`
+}
+
+// open lists the open questions that the caller sees.
+func (q *query) open(ctx context.Context, scope string) (out []question.Question, err error) {
+	list, err := q.o.Questions.List(ctx, mostQuestions)
+	if err != nil {
+		return nil, err
+	}
+	for _, x := range list {
+		about := aboutQuestion(x)
+		mine := q.c.own(about) || x.AskedTo.ID == "" && x.Conversation == q.c.Conversation
+		switch {
+		case x.Status != question.Open:
+		case scope == "mine" && mine, scope == "here" && x.Conversation == q.c.Conversation && (mine || q.c.reaches(x.Conversation)), scope == "all" && q.c.reaches(x.Conversation):
+			out = append(out, x)
+		}
+	}
+	return out, nil
+}
+
+// questions is the command.
+func (q *query) questions(ctx context.Context, args []string) (Answer, error) {
+	scope := "mine"
+	if len(args) > 0 {
+		if scope = strings.ToLower(args[0]); !slices.Contains(scopes, scope) || len(args) > 1 {
+			return Answer{}, odd(strings.Join(args, " "), scopes)
+		}
+	}
+	if scope == "all" && !q.c.reaches(q.c.Conversation) {
+		return Answer{}, q.noAll()
+	}
+	list, err := q.open(ctx, scope)
+	if err != nil {
+		return Answer{}, err
+	}
+	var a Answer
+	views := []QuestionView{}
+	a.Data = &views
+	if len(list) == 0 {
+		a.say("There are no open questions.")
+		return a, nil
+	}
+	tab := a.table("ID", "Question", "Answers", "For", "Until")
+	about := make([]task.Task, len(list))
+	for i, x := range list {
+		about[i] = aboutQuestion(x)
+	}
+	for i, short := range shortIDs(about) {
+		x := list[i]
+		v := QuestionView{ID: x.ID, Question: withheld, AskedTo: x.AskedTo.ID, Conversation: x.Conversation.Key(), TaskID: x.TaskID, CreatedAt: rfc(x.CreatedAt), Deadline: rfc(x.Deadline)}
+		options := ""
+		if q.readsTask(about[i]) {
+			v.Question, v.Options, v.Default = clean(x.Text), x.Options, x.Default
+			options = clean(strings.Join(x.Options, ", "))
+		}
+		until := "-"
+		if !x.Deadline.IsZero() {
+			until = q.ago(x.Deadline)
+		}
+		who := "everybody"
+		if x.AskedTo.ID != "" {
+			who = q.asker(about[i])
+		}
+		tab.row(short, cut(v.Question, 80), cut(options, 60), who, until)
+		views = append(views, v)
+	}
+	a.say("To answer one, write " + q.c.name("answer <id> <number or words>") + ".")
+	return a, nil
+}
+
+// answer is the command.
+func (q *query) answer(ctx context.Context, args []string) (Answer, error) {
+	if len(args) < 2 {
+		return Answer{}, refuse("Which question, and what? Write %s; %s lists them.", q.c.name("answer <id> <number or words>"), q.c.name("questions"))
+	}
+	word := strings.ToLower(args[0])
+	var found []question.Question
+	for _, scope := range []string{"mine", "here"} {
+		list, err := q.open(ctx, scope)
+		if err != nil {
+			return Answer{}, err
+		}
+		for _, x := range list {
+			if strings.HasPrefix(x.ID, word) && !slices.ContainsFunc(found, func(y question.Question) bool { return y.ID == x.ID }) {
+				found = append(found, x)
+			}
+		}
+	}
+	switch {
+	case len(found) == 0 || len(word) < 2:
+		return Answer{}, refuse("There is no open question %s that was put to you; %s lists those there are.", code(cut(word, 40)), q.c.name("questions"))
+	case len(found) > 1:
+		return Answer{}, refuse("%s begin with %s. Write more of the id.", count(len(found), "question"), code(word))
+	}
+	x := found[0]
+	q.target = x.ID
+	text, option, _ := x.Read(strings.Join(args[1:], " "), true)
+	_, _, err := q.o.Questions.Answer(ctx, x, question.Answer{By: q.c.Author, Text: text, Option: option, How: question.ByText, At: q.o.Now()})
+	var closed *question.ClosedError
+	switch {
+	case errors.As(err, &closed):
+		return Answer{}, refuse("You are late: %s.", Escape(closed.Error()))
+	case errors.Is(err, question.ErrNotAsked):
+		return Answer{}, forbid("This question is for %s.", Escape(personName(x.AskedTo)))
+	case errors.Is(err, question.ErrUnknown):
+		return Answer{}, refuse("%s is gone meanwhile.", code(brief(x.ID)))
+	case err != nil:
+		q.audit(ctx, x.ID, "failed: "+err.Error())
+		return Answer{}, err
+	}
+	q.audit(ctx, x.ID, "answered")
+	var a Answer
+	a.say("You answered: " + Escape(cut(text, 200)) + ".")
+	return a, nil
+}
