@@ -1,0 +1,456 @@
+package page_test
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"net/http/httptest"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"mimikit/core/admin"
+	"mimikit/core/page"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// hostile is what somebody may call a task.
+const hostile = `<script>alert(1)</script><img src=x onerror=alert(2)>"'` + "`](javascript:alert(3))"
+
+// orders answer as the commands do, and keep what they were asked.
+type orders struct {
+	mu    sync.Mutex
+	asked []string
+	tasks int
+	away  bool
+}
+
+func (o *orders) Run(_ context.Context, c admin.Caller, words []string) (admin.Answer, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.asked = append(o.asked, strings.Join(words, " "))
+	if !c.Owner || c.Door != "page" || c.Author.ID == "" {
+		return admin.Answer{}, errors.New("the page does not say who calls")
+	}
+	if o.away {
+		return admin.Answer{}, errors.New("redis is away")
+	}
+	var a admin.Answer
+	switch words[0] {
+	case "status":
+		a.Blocks = []admin.Block{{Facts: []admin.Fact{{Name: "nodes", Value: "2 live, 16 of 16 partitions owned"}}}}
+		a.Data = admin.Status{Tasks: map[string]int{"running": 3, "failed": 1}}
+	case "streams":
+		a.Blocks = []admin.Block{{Table: &admin.Table{Head: []string{"Channel", "Entries"}, Rows: [][]string{{"user-input", "4"}}}}}
+		a.Data = []admin.Stream{{Channel: "user-input", Group: "teller", Entries: int64(len(o.asked))}}
+	case "tasks":
+		t := &admin.Table{Head: []string{"ID", "Title", "Status"}}
+		var views []admin.TaskView
+		for i := range min(o.tasks, 25) {
+			id := fmt.Sprintf("t%05d", i)
+			status := []string{"running", "failed", "succeeded", "pending"}[i%4]
+			t.Rows = append(t.Rows, []string{id, hostile, status})
+			views = append(views, admin.TaskView{ID: id, Title: hostile, Status: status})
+		}
+		a.Blocks, a.Data = []admin.Block{{Words: "There are no tasks."}}, views
+		if o.tasks > 0 {
+			a.Blocks = []admin.Block{{Table: t}}
+		}
+		if o.tasks > 25 {
+			a.Buttons = append(a.Buttons, admin.Press("Next page", "", "tasks", "all", "2"))
+		}
+	case "task":
+		a.Blocks = []admin.Block{{Words: "`t1` A title"}, {Text: hostile}}
+	case "cancel":
+		if slices.Contains(words, "all") {
+			a.Blocks = []admin.Block{{Words: "This cancels 3 tasks."}}
+			a.Buttons = append(a.Buttons, admin.Press("Cancel 3 tasks", "danger", "cancel", "all", "yes"))
+			break
+		}
+		a.Blocks = []admin.Block{{Words: "Canceled `" + words[1] + "`."}}
+	case "dead":
+		a.Data = []admin.Dead{{ID: "0-thinker-1-0"}}
+		a.Blocks = []admin.Block{{Table: &admin.Table{Head: []string{"ID", "Reason"}, Rows: [][]string{{"0-thinker-1-0", hostile}}}}}
+	case "triggers", "questions":
+		return a, &admin.Refusal{Text: "There is no command `" + words[0] + "`."}
+	default:
+		a.Blocks = []admin.Block{{Words: "Nothing yet."}}
+	}
+	return a, nil
+}
+
+func (o *orders) count(words string) int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	n := 0
+	for _, a := range o.asked {
+		if a == words {
+			n++
+		}
+	}
+	return n
+}
+
+const token = "a-token-of-some-length"
+
+type site struct {
+	*testing.T
+	*orders
+	url    string
+	client *http.Client
+}
+
+func serve(t *testing.T, o page.Options) *site {
+	t.Helper()
+	s := &site{T: t, orders: &orders{tasks: 3}}
+	o.Commands = s.orders
+	o.Every = cmp.Or(o.Every, 20*time.Millisecond)
+	p, err := page.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(p)
+	t.Cleanup(server.Close)
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	transport := &http.Transport{}
+	t.Cleanup(transport.CloseIdleConnections)
+	s.url, s.client = server.URL, &http.Client{Jar: jar, Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	return s
+}
+
+func (s *site) do(req *http.Request) (int, string, http.Header) {
+	s.Helper()
+	resp, err := s.client.Do(req)
+	if err != nil {
+		s.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	b, err := io.ReadAll(resp.Body)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return resp.StatusCode, string(b), resp.Header
+}
+
+func (s *site) get(path string) (int, string) {
+	s.Helper()
+	req, err := http.NewRequestWithContext(s.Context(), http.MethodGet, s.url+path, nil)
+	if err != nil {
+		s.Fatal(err)
+	}
+	code, body, _ := s.do(req)
+	return code, body
+}
+
+func (s *site) post(path string, form url.Values, change ...func(*http.Request)) (int, string) {
+	s.Helper()
+	req, err := http.NewRequestWithContext(s.Context(), http.MethodPost, s.url+path, strings.NewReader(form.Encode()))
+	if err != nil {
+		s.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	for _, f := range change {
+		f(req)
+	}
+	code, body, _ := s.do(req)
+	return code, body
+}
+
+var secretField = regexp.MustCompile(`name="secret" value="([^"]+)"`)
+
+// secret is what the forms of the page bring back.
+func (s *site) secret() string {
+	s.Helper()
+	_, body := s.get("/")
+	m := secretField.FindStringSubmatch(body)
+	if m == nil {
+		s.Fatalf("the page has no form:\n%s", body)
+	}
+	return m[1]
+}
+
+func (s *site) has(body string, want ...string) {
+	s.Helper()
+	for _, w := range want {
+		if !strings.Contains(body, w) {
+			s.Errorf("no %q in\n%s", w, body)
+		}
+	}
+}
+
+func TestPage(t *testing.T) {
+	t.Parallel()
+	s := serve(t, page.Options{Local: true, Name: "Mimi"})
+	code, body := s.get("/")
+	if code != http.StatusOK {
+		t.Fatalf("status %d: %s", code, body)
+	}
+	s.has(body, "<h1>Mimi</h1>", "2 live, 16 of 16", "user-input", "<polyline", `aria-label="Tasks by status: 1 failed, 3 running"`,
+		`href="/show?words=task%20t00000"`, `value="cancel t00000"`, `value="retry t00001"`, `value="dead replay 0-thinker-1-0"`, "Nothing yet.")
+	for _, without := range []string{"<script>alert", "<img", "javascript:alert(3))\"", `value="cancel t00002"`, `id="triggers"`} {
+		if strings.Contains(body, without) {
+			t.Errorf("the page has %q", without)
+		}
+	}
+	s.has(body, "&lt;script&gt;alert(1)&lt;/script&gt;")
+	code, body = s.get("/show?words=task+t1")
+	if code != http.StatusOK || strings.Contains(body, "<script>alert") {
+		t.Errorf("status %d, or a script:\n%s", code, body)
+	}
+	s.has(body, "t1` A title", "&lt;script&gt;")
+	for _, words := range []string{"cancel+t1", "trigger+remove+x", "dead+drop+all", "memory+forget+n1", ""} {
+		if code, _ := s.get("/show?words=" + words); code != http.StatusBadRequest {
+			t.Errorf("GET of %q is answered %d", words, code)
+		}
+	}
+	if n := s.count("cancel t1"); n != 0 {
+		t.Error("a GET canceled a task")
+	}
+}
+
+func TestAct(t *testing.T) {
+	t.Parallel()
+	s := serve(t, page.Options{Local: true})
+	form := url.Values{"words": {"cancel t00000"}, "secret": {s.secret()}}
+	code, body := s.post("/do", form)
+	if code != http.StatusOK || s.count("cancel t00000") != 1 {
+		t.Fatalf("status %d: %s", code, body)
+	}
+	s.has(body, "Canceled `t00000`.", `href="/"`)
+	_, body = s.post("/do", url.Values{"words": {"cancel all"}, "secret": form["secret"]})
+	s.has(body, "This cancels 3 tasks.", `value="cancel all yes"`, `class="danger"`)
+	for name, change := range map[string]func(*http.Request){
+		"another origin": func(r *http.Request) { r.Header.Set("Origin", "https://evil.example") },
+		"another site":   func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "cross-site") },
+		"no origin":      func(r *http.Request) { r.Header.Set("Origin", "null") },
+		"a foreign name": func(r *http.Request) { r.Host = "evil.example" },
+	} {
+		if code, _ := s.post("/do", form, change); code < 400 {
+			t.Errorf("%s: answered %d", name, code)
+		}
+	}
+	if code, _ := s.post("/do", url.Values{"words": {"cancel t00000"}}); code != http.StatusForbidden {
+		t.Errorf("without the form's secret: answered %d", code)
+	}
+	if n := s.count("cancel t00000"); n != 1 {
+		t.Errorf("%d cancels, want the one that was meant", n)
+	}
+}
+
+// Reached under the name of another site, which resolved it to this machine, the
+// page shows nothing.
+func TestRebinding(t *testing.T) {
+	t.Parallel()
+	s := serve(t, page.Options{Local: true})
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+"/", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Host = "evil.example"
+	if code, body, _ := s.do(req); code != http.StatusMisdirectedRequest || strings.Contains(body, "nodes") {
+		t.Errorf("answered %d: %s", code, body)
+	}
+}
+
+func TestToken(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
+	var mu sync.Mutex
+	s := serve(t, page.Options{Token: token, Now: func() time.Time { mu.Lock(); defer mu.Unlock(); return now }})
+	if code, _ := s.get("/"); code != http.StatusSeeOther {
+		t.Errorf("without a session: %d", code)
+	}
+	for _, path := range []string{"/live", "/show?words=tasks"} {
+		if code, _ := s.get(path); code != http.StatusUnauthorized {
+			t.Errorf("%s without a session: %d", path, code)
+		}
+	}
+	code, body := s.post("/login", url.Values{"token": {"wrong"}})
+	if code != http.StatusUnauthorized {
+		t.Errorf("a wrong token: %d", code)
+	}
+	s.has(body, "This is not the token.", `role="alert"`)
+	if code, _ := s.post("/login", url.Values{"token": {token}}); code != http.StatusSeeOther {
+		t.Fatalf("the token: %d", code)
+	}
+	if code, _ := s.get("/"); code != http.StatusOK {
+		t.Errorf("with a session: %d", code)
+	}
+	if code, _ := s.post("/do", url.Values{"words": {"cancel t1"}, "secret": {s.secret()}}); code != http.StatusOK {
+		t.Errorf("an act: %d", code)
+	}
+	secret := s.secret()
+	mu.Lock()
+	now = now.Add(13 * time.Hour)
+	mu.Unlock()
+	if code, _ := s.get("/"); code != http.StatusSeeOther {
+		t.Errorf("with a session that ran out: %d", code)
+	}
+	if code, _ := s.post("/do", url.Values{"words": {"cancel t1"}, "secret": {secret}}); code != http.StatusUnauthorized {
+		t.Errorf("an act in a session that ran out: %d", code)
+	}
+	for range 12 {
+		code, _ = s.post("/login", url.Values{"token": {"wrong"}})
+	}
+	if code != http.StatusTooManyRequests {
+		t.Errorf("many wrong tokens: %d", code)
+	}
+	mu.Lock()
+	now = now.Add(time.Minute)
+	mu.Unlock()
+	if code, _ := s.post("/login", url.Values{"token": {token}}); code != http.StatusSeeOther {
+		t.Errorf("the token, a minute later: %d", code)
+	}
+	if code, _ := s.post("/logout", url.Values{"secret": {s.secret()}}); code != http.StatusSeeOther {
+		t.Errorf("the way out: %d", code)
+	}
+	if code, _ := s.get("/"); code != http.StatusSeeOther {
+		t.Errorf("after it: %d", code)
+	}
+}
+
+func TestForgedSession(t *testing.T) {
+	t.Parallel()
+	s := serve(t, page.Options{Token: token})
+	for _, value := range []string{"", "99999999999", "99999999999.", "99999999999.AAAA", ".", "x.y"} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+"/", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Cookie", "mimikit_page="+value)
+		if code, _, _ := s.do(req); code != http.StatusSeeOther {
+			t.Errorf("session %q: answered %d", value, code)
+		}
+	}
+}
+
+func TestHeaders(t *testing.T) {
+	t.Parallel()
+	s := serve(t, page.Options{Local: true})
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+"/", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, body, h := s.do(req)
+	if csp := h.Get("Content-Security-Policy"); !strings.Contains(csp, "default-src 'none'") || strings.Contains(csp, "unsafe") {
+		t.Errorf("policy %q", csp)
+	}
+	if h.Get("Cache-Control") != "no-store" || h.Get("X-Content-Type-Options") != "nosniff" {
+		t.Errorf("headers %v", h)
+	}
+	// All that the page loads is its own, and nothing in it needs what the policy forbids.
+	for _, m := range regexp.MustCompile(`(?:src|href)="([^"]*)"`).FindAllStringSubmatch(body, -1) {
+		if strings.Contains(m[1], "//") || strings.HasPrefix(m[1], "javascript") {
+			t.Errorf("the page refers to %q", m[1])
+		}
+	}
+	if regexp.MustCompile(`<[a-z][^>]*\s(style|on[a-z]+)=`).MatchString(body) {
+		t.Error("the page has a style or a script in a tag")
+	}
+	for path, kind := range map[string]string{"/files/style.css": "text/css; charset=utf-8", "/files/live.js": "text/javascript; charset=utf-8"} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if code, body, h := s.do(req); code != http.StatusOK || body == "" || h.Get("Content-Type") != kind {
+			t.Errorf("%s: %d %s", path, code, h.Get("Content-Type"))
+		}
+	}
+	for _, path := range []string{"/files/page.html", "/files/..%2fpage.go", "/nothing"} {
+		if code, _ := s.get(path); code != http.StatusNotFound {
+			t.Errorf("%s: %d", path, code)
+		}
+	}
+}
+
+func TestPaging(t *testing.T) {
+	t.Parallel()
+	s := serve(t, page.Options{Local: true})
+	s.mu.Lock()
+	s.tasks = 10_000
+	s.mu.Unlock()
+	_, body := s.get("/")
+	s.has(body, `href="/?tasks=2#tasks"`)
+	if n := strings.Count(body, `value="cancel t`); n > 25 {
+		t.Errorf("%d tasks on a page", n)
+	}
+	_, body = s.get("/?tasks=2")
+	if s.count("tasks all 2") != 1 {
+		t.Error("the second page was not asked for")
+	}
+	s.has(body, `href="/#tasks"`)
+}
+
+// Sections come again when they have changed, and only then; what others see is
+// not asked for again.
+func TestLive(t *testing.T) {
+	t.Parallel()
+	s := serve(t, page.Options{Local: true})
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+"/live", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := s.client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if kind := resp.Header.Get("Content-Type"); kind != "text/event-stream" {
+		t.Fatalf("content type %q", kind)
+	}
+	var got strings.Builder
+	buf := make([]byte, 4096)
+	for strings.Count(got.String(), `"id":"pipeline"`) < 3 {
+		n, err := resp.Body.Read(buf)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got.Write(buf[:n])
+	}
+	if n := strings.Count(got.String(), `"id":"tasks"`); n != 1 {
+		t.Errorf("what did not change came %d times", n)
+	}
+	if strings.Contains(got.String(), "<script>alert") {
+		t.Error("a script came")
+	}
+}
+
+func TestAway(t *testing.T) {
+	t.Parallel()
+	s := serve(t, page.Options{Local: true})
+	s.mu.Lock()
+	s.away = true
+	s.mu.Unlock()
+	code, body := s.get("/")
+	if code != http.StatusOK {
+		t.Errorf("status %d", code)
+	}
+	s.has(body, "This could not be read just now: redis is away")
+}
+
+func TestOptions(t *testing.T) {
+	t.Parallel()
+	for name, o := range map[string]page.Options{
+		"no commands": {Local: true}, "open to all": {Commands: &orders{}}, "a short token": {Commands: &orders{}, Token: "short"},
+	} {
+		if _, err := page.New(o); err == nil {
+			t.Errorf("%s is allowed", name)
+		}
+	}
+}
