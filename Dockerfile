@@ -3,6 +3,13 @@
 #   docker build -t mimikit .
 #   docker run -p 8080:8080 -e MIMIKIT_REDIS_MODE=single -e MIMIKIT_REDIS_ADDRS=redis:6379 mimikit
 #
+# The target "shell" is for tasks that run commands: it has bubblewrap, a shell and
+# the usual tools. A sandbox needs user namespaces, which Docker's default seccomp
+# profile forbids: run it with --security-opt seccomp=unconfined, or with a profile
+# that allows unshare and mount.
+#
+#   docker build --target shell -t mimikit:shell .
+#
 # There is no redis-server in the image. Without MIMIKIT_REDIS_MODE the bot keeps
 # its state in memory, says so, and forgets it when the container ends.
 
@@ -15,6 +22,23 @@ ARG VERSION=unknown
 RUN CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=${VERSION}" -o /out/mimikit ./cmd/mimikit \
     && mkdir /out/data
 
+FROM debian:12-slim AS shell
+RUN apt-get update \
+    && apt-get install -y --no-install-recommends bubblewrap ca-certificates tzdata git python3 jq ripgrep \
+    && rm -rf /var/lib/apt/lists/* \
+    && useradd --system --uid 65532 --home-dir /var/lib/mimikit mimikit
+COPY --from=build /out/mimikit /usr/local/bin/mimikit
+COPY --from=build --chown=65532:65532 /out/data /var/lib/mimikit
+COPY LICENSE /usr/share/doc/mimikit/LICENSE
+ENV MIMIKIT_DATA_DIR=/var/lib/mimikit \
+    MIMIKIT_HTTP_LISTEN=:8080
+VOLUME /var/lib/mimikit
+EXPOSE 8080
+USER 65532:65532
+HEALTHCHECK CMD ["/usr/local/bin/mimikit", "ready"]
+ENTRYPOINT ["/usr/local/bin/mimikit"]
+CMD ["serve"]
+
 # CA certificates and time zones come with this base.
 FROM gcr.io/distroless/static-debian12:nonroot
 COPY --from=build /out/mimikit /usr/local/bin/mimikit
@@ -26,6 +50,7 @@ ENV MIMIKIT_DATA_DIR=/var/lib/mimikit \
 VOLUME /var/lib/mimikit
 EXPOSE 8080
 USER 65532:65532
+HEALTHCHECK CMD ["/usr/local/bin/mimikit", "ready"]
 # SIGTERM stops the bot cleanly; give it the stop grace (30 s) and a little more.
 ENTRYPOINT ["/usr/local/bin/mimikit"]
 CMD ["serve"]

@@ -33,12 +33,15 @@ type Config struct {
 	Thinker    Thinker    `koanf:"thinker"`
 	History    History    `koanf:"history"`
 	Worker     Worker     `koanf:"worker"`
+	Triggers   Triggers   `koanf:"triggers"`
+	MCP        MCP        `koanf:"mcp"`
 	Sandbox    Sandbox    `koanf:"sandbox"`
 	Workspaces Workspaces `koanf:"workspaces"`
 	Fetch      Fetch      `koanf:"fetch"`
 	LLM        LLM        `koanf:"llm"`
 	Budgets    Budgets    `koanf:"budgets"`
 	Archive    Archive    `koanf:"archive"`
+	Review     Review     `koanf:"review"`
 	Redis      Redis      `koanf:"redis"`
 	Channel    Channel    `koanf:"channel"`
 	Outbox     Outbox     `koanf:"outbox"`
@@ -46,6 +49,7 @@ type Config struct {
 	Discord    Discord    `koanf:"discord"`
 	Access     Access     `koanf:"access"`
 	HTTP       HTTP       `koanf:"http"`
+	Page       Page       `koanf:"page"`
 	Prompts    Prompts    `koanf:"prompts"`
 	Log        Log        `koanf:"log"`
 

@@ -31,9 +31,11 @@ func Default() Config {
 			Lease:              30 * time.Second,
 			StopGrace:          10 * time.Second,
 			Keep:               30 * 24 * time.Hour,
+			Planner:            Profile{5 * time.Minute},
 			Standard:           Profile{5 * time.Minute},
-			Expert:             Profile{10 * time.Minute},
+			Expert:             defaultExpert(),
 		},
+		Triggers: Triggers{Look: 15 * time.Second},
 		Sandbox: Sandbox{
 			Mode:      "auto",
 			Timeout:   2 * time.Minute,
@@ -57,6 +59,7 @@ func Default() Config {
 		},
 		Budgets: Budgets{Currency: "USD", Warn: 80, Unknown: AllowUnknown},
 		Archive: Archive{Calls: true, Keep: 30 * 24 * time.Hour, MaxBytes: 256 * KiB},
+		Review:  Review{Idle: 30 * time.Minute, Conversations: 20, Tokens: 200_000, Report: true, Slow: time.Minute, Heavy: 100_000},
 		Redis:   Redis{Mode: Embedded, Prefix: "mimikit"},
 		Channel: Channel{
 			Partitions:     16,

@@ -61,6 +61,8 @@ func TestMistakes(t *testing.T) {
 		{"an id of no kind", "access: {places: ['discord:general']}\n", nil, []string{`access.places: "discord:general": allowed: platform:id`}},
 		{"bad command", "slack: {command: mimikit}\n", nil, []string{`slack.command: "mimikit": allowed: a slash and`}},
 		{"bad guild", "discord: {guild: '12'}\n", nil, []string{`discord.guild: "12": allowed: a guild's id`}},
+		{"a page open to all", "page: {listen: ':8081'}\n", nil, []string{"page.token: is not set, and others than this machine reach page.listen"}},
+		{"a short token", "page: {listen: ':8081'}\n", []string{"MIMIKIT_PAGE_TOKEN=short"}, []string{"page.token): is too short"}},
 		{"braces", "redis: {prefix: '{a}'}\n", nil, []string{`redis.prefix: "{a}": allowed: 1 to 64 letters`}},
 		{"bad node", "node: a b\n", nil, []string{`node: "a b": allowed:`}},
 		{"no model", "", []string{"MIMIKIT_LLM_KEY=sk-123456"}, []string{"llm.model: is not set; name the model to use at the endpoint that llm.key opens"}},

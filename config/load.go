@@ -202,10 +202,12 @@ func (c *Config) settle(environ []string) error {
 		{"llm.key", c.LLM.KeyFile, &c.LLM.Key},
 		{"llm.second.key", c.LLM.Second.KeyFile, &c.LLM.Second.Key},
 		{"redis.password", c.Redis.PasswordFile, &c.Redis.Password},
+		{"worker.expert.key", c.Worker.Expert.KeyFile, &c.Worker.Expert.Key},
 		{"slack.botToken", c.Slack.BotTokenFile, &c.Slack.BotToken},
 		{"slack.appToken", c.Slack.AppTokenFile, &c.Slack.AppToken},
 		{"slack.signingSecret", c.Slack.SigningSecretFile, &c.Slack.SigningSecret},
 		{"discord.token", c.Discord.TokenFile, &c.Discord.Token},
+		{"page.token", c.Page.TokenFile, &c.Page.Token},
 	} {
 		if err := c.readSecret(s.key, s.file, s.into); err != nil {
 			problems = append(problems, err)

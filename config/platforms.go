@@ -1,6 +1,7 @@
 package config
 
 import (
+	"net"
 	"regexp"
 	"strconv"
 	"strings"
@@ -67,6 +68,20 @@ type Access struct {
 	DirectMessages bool     `koanf:"directMessages"` // it answers in direct messages
 }
 
+// Page sets the operator's page. It is off unless Listen is set.
+type Page struct {
+	Listen    string `koanf:"listen"`
+	Token     Secret `koanf:"token"` // MIMIKIT_PAGE_TOKEN or TokenFile only; needed unless Listen is of this machine alone
+	TokenFile string `koanf:"tokenFile" path:"y"`
+}
+
+// Local reports whether only this machine reaches the page.
+func (p Page) Local() bool {
+	host, _, err := net.SplitHostPort(p.Listen)
+	ip := net.ParseIP(host)
+	return err == nil && (host == "localhost" || ip != nil && ip.IsLoopback())
+}
+
 const (
 	accessForm = "platform:id, like slack:U024BE7LH or discord:80351110224678912" + listed
 	listenForm = "host:port or :port"
@@ -75,6 +90,7 @@ const (
 // platformForms are the rules of the platforms' keys.
 var platformForms = map[string]form{
 	"slack.listen":        {listenForm, isListen},
+	"page.listen":         {listenForm, optional(isListen)},
 	"slack.path":          {"a path like /slack/events", pathForm.MatchString},
 	"slack.command":       {"a slash and 1 to 31 small letters, digits, dashes or underscores", commandForm.MatchString},
 	"slack.bots":          {"ids of bots, like B024BE7LH" + listed, idForm.MatchString},
@@ -122,7 +138,10 @@ func (c *Config) platformsTogether() []error {
 			out = append(out, c.problem(key, "", want))
 		}
 	}
-	s := c.Slack
+	s, p := c.Slack, c.Page
+	bad(p.Listen == "" || p.Local() || p.Token != "" || p.TokenFile != "", "page.token",
+		"is not set, and others than this machine reach page.listen; set MIMIKIT_PAGE_TOKEN, or listen on 127.0.0.1")
+	bad(p.Token == "" || len(p.Token) >= 16, "page.token", "is too short: want at least 16 characters")
 	has := func(secret Secret, file string) bool { return secret != "" || file != "" } // a file that cannot be read is told already
 	starts := func(key string, secret Secret, with, where string) {
 		bad(secret == "" || strings.HasPrefix(secret.Reveal(), with), key, "must begin with "+with+"; it stands under "+where+" of the app")

@@ -107,3 +107,15 @@ func scalar(s string) string {
 	}
 	return strings.TrimSuffix(string(out), "\n")
 }
+
+// Secrets lists every secret that is set, for whatever must keep them out of what
+// it writes.
+func (c *Config) Secrets() []string {
+	var out []string
+	for i := range keys {
+		if s, ok := keys[i].get(c).(Secret); ok && s != "" {
+			out = append(out, s.Reveal())
+		}
+	}
+	return out
+}

@@ -14,13 +14,19 @@ type Worker struct {
 	Lease              time.Duration `koanf:"lease" allow:"1s..10m"`     // at least three heartbeats
 	StopGrace          time.Duration `koanf:"stopGrace" allow:"0s..10m"` // how long running tasks may take to hand back when the node stops
 	Keep               time.Duration `koanf:"keep" allow:"1h..8760h"`    // how long a finished task can be looked up
+	Planner            Profile       `koanf:"planner"`
 	Standard           Profile       `koanf:"standard"`
-	Expert             Profile       `koanf:"expert"`
+	Expert             Expert        `koanf:"expert"`
 }
 
 // A Profile sets one kind of task.
 type Profile struct {
 	Timeout time.Duration `koanf:"timeout" allow:"1s..24h"`
+}
+
+// Triggers sets how triggers are looked after.
+type Triggers struct {
+	Look time.Duration `koanf:"look" allow:"1s..1h"` // how often the files of conditions are looked at
 }
 
 // Sandbox bounds a shell command of a task.

@@ -42,9 +42,15 @@
 //   - [mimikit/core/usage] is the ledger of what model calls cost, and of budgets.
 //   - [mimikit/core/memory] is what people asked to be remembered, with walls between
 //     them.
+//   - [mimikit/core/review] looks back: it reviews conversations that have gone quiet,
+//     and sums each day up.
 //   - [mimikit/core/audit] is who did what.
 //   - [mimikit/core/cluster] is what nodes agree on beside the roads: leases of single
 //     connections, how far a place was heard, one rate budget for all.
+//   - [mimikit/core/trigger] is what starts tasks later: times and conditions, each slot
+//     of which fires once. [mimikit/core/question] is what people were asked, answered
+//     days later on any node.
+//   - [mimikit/core/attachment] is where the files are that people sent.
 //   - [mimikit/core/blob] keeps the texts that are too long for a stream.
 //   - [mimikit/core/feed] is a short stream for each terminal, so that a reply
 //     posted by any node reaches the terminal that waits for it.
@@ -64,7 +70,11 @@
 //   - [mimikit/core/worker] does the work of a task, one action after the other,
 //     with a checkpoint after each. Its files are in a [mimikit/core/workspace],
 //     its commands run in a [mimikit/core/sandbox], and pages of the web reach it
-//     through [mimikit/core/webread]: three walls that know nothing of tasks.
+//     through [mimikit/core/webread]: three walls that know nothing of tasks. It has
+//     planners, which break a request into steps, and experts, which hand one to
+//     another program; [mimikit/core/mcp] brings tools of other servers.
+//   - [mimikit/core/supervisor] asks no model: it fires triggers, carries out plans, and
+//     keeps questions' deadlines.
 //
 // # The edges
 //
@@ -74,7 +84,11 @@
 //   - [mimikit/adapters/inbox] makes an input of a message, once for each message.
 //   - [mimikit/adapters/outbox] cuts a reply into parts, posts each effectively
 //     once, and says so when it cannot.
-//   - [mimikit/adapters/console] is the terminal.
+//   - [mimikit/adapters/console] is the terminal, [mimikit/adapters/slack] Slack and
+//     [mimikit/adapters/discord] Discord, whose gateway client is our own.
+//     [mimikit/adapters/adaptertest] is the suite that all of them run, and fakes of
+//     the platforms that follow their documentation.
+//   - [mimikit/core/page] is the operator's page; it says what the commands say.
 //   - [mimikit/config] reads what an operator may set. No other package knows it.
 //   - mimikit/cmd/mimikit puts the parts together: it translates settings into
 //     options, holds the table of loops, and runs them under one group.

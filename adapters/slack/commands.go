@@ -226,6 +226,15 @@ func (l *Listener) command(ctx context.Context, s *sighting, m adapters.Message)
 	return Handled, true, nil
 }
 
+// whisperOnce is whisper of what is to be told once of a message, however often it
+// comes: as a mention, as a message, or again.
+func (l *Listener) whisperOnce(ctx context.Context, m adapters.Message, text string) {
+	first, err := l.b.o.Claims.Claim(ctx, "slack/refused/"+m.Conversation.Place+"/"+m.Message, claimed)
+	if first || err != nil {
+		l.whisper(m, text)
+	}
+}
+
 // whisper tells the author of a message something that nobody else sees.
 func (l *Listener) whisper(m adapters.Message, text string) {
 	l.later(func(ctx context.Context) { l.say(ctx, m, whispered(Answer{Text: text})) })

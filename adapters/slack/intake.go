@@ -107,7 +107,7 @@ func (l *Listener) store(ctx context.Context, inbox adapters.Inbox, s *sighting,
 	switch {
 	case errors.As(err, &refusal):
 		if s.change == isNew {
-			l.whisper(m, refusal.Refused())
+			l.whisperOnce(ctx, m, refusal.Refused())
 		}
 		l.heard(s, true)
 		return Refused, nil

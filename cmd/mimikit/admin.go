@@ -26,12 +26,10 @@ func (a *App) commands() (*admin.Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	ledger := a.ledger
-	if ledger == nil { // to read in what the nodes have booked
-		ledger = usage.New(usage.Options{Client: a.store.Client, Prefix: a.cfg.Redis.Prefix, Budgets: budgets(a.cfg.Budgets), Logger: a.log})
-	}
+	ledger := a.books()
 	return admin.New(admin.Options{
-		Tasks: a.queue, Channels: a.node, Audit: trail{log}, Usage: ledgerView{ledger},
+		Tasks: a.queue, Triggers: a.triggers, Questions: a.questions, Channels: a.node, Audit: trail{log}, Usage: ledgerView{ledger},
+		Budgets: ledgerView{ledger}, Memory: a.memory,
 		Where: &whereabouts{client: a.store.Client, keys: a.keys, node: a.node, history: history.New(a.store.Client, a.keys.History, a.log)},
 		Stop:  a.stop, Facts: a.facts, Models: a.modelHealth, Logger: a.log,
 	})

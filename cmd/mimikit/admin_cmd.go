@@ -23,11 +23,7 @@ func withCommands(ctx context.Context, s *settings, f func(app *App, set *admin.
 		return err
 	}
 	return withApp(ctx, s, func(app *App) error {
-		set, err := app.commands()
-		if err != nil {
-			return err
-		}
-		return f(app, set, c)
+		return f(app, app.set, c)
 	})
 }
 
@@ -104,30 +100,32 @@ func (c *statusCmd) Run(ctx context.Context, std *streams, s *settings) error {
 
 // feedbackCmd is `mimikit feedback`.
 type feedbackCmd struct {
-	Limit int `short:"n" default:"20" help:"How many at most, 1 to 200."`
+	Words []string `arg:"" optional:"" name:"word" help:"Only of a kind, or as grave: review, captured, thinker_error, teller_error, worker_error, worker_retry, high_latency, high_usage; low, medium, high."`
+	Limit int      `short:"n" default:"20" help:"How many at most, 1 to 200."`
 	asJSON
 }
 
 // Help tells more.
 func (*feedbackCmd) Help() string {
-	return "Lists the newest first: turns that ended without a model's answer, runs of tasks that failed, and what people said about the bot's work. The newest 1,000 of each partition are kept."
+	return "Lists the newest first: what reviews of idle conversations found, what people said about the bot's work, turns that ended without a model's answer, runs of tasks that failed, and what took long or used many tokens. The newest 1,000 of each partition are kept."
 }
 
 // Run lists feedback.
 func (c *feedbackCmd) Run(ctx context.Context, std *streams, s *settings) error {
-	return order(ctx, std, s, c.asJSON, "feedback", fmt.Sprint(c.Limit))
+	return order(ctx, std, s, c.asJSON, append(append([]string{"feedback"}, c.Words...), fmt.Sprint(c.Limit))...)
 }
 
 // usageCmd is `mimikit usage`.
 type usageCmd struct {
-	Of    string `arg:"" optional:"" default:"day" enum:"user,place,workspace,day,model" help:"What to sum up: ${enum}. Default: ${default}."`
+	Of    string `arg:"" optional:"" default:"day" enum:"user,place,workspace,day,model,task" help:"What to sum up: ${enum}. Default: ${default}."`
+	ID    string `arg:"" optional:"" help:"With task: its id, or enough of its beginning."`
 	Limit int    `short:"n" default:"20" help:"How many rows at most, 1 to 100."`
 	asJSON
 }
 
 // Help tells more.
 func (*usageCmd) Help() string {
-	return "day shows the whole deployment on each of the last seven UTC days, model the models of the same time. user, place and workspace list who used most tokens today. Cached tokens are a part of those that went in. Costs are in the currency of the configured prices, and are shown where there are any."
+	return "day shows the whole deployment on each of the last seven UTC days, model the models of the same time. user, place and workspace list who used most tokens today. task and an id show what one task has used. Cached tokens are a part of those that went in. Costs are in the currency of the configured prices, and are shown where there are any."
 }
 
 // Run shows what models were used for.
@@ -137,7 +135,11 @@ func (c *usageCmd) Run(ctx context.Context, std *streams, s *settings) error {
 	}
 	return withCommands(ctx, s, func(_ *App, set *admin.Set, who admin.Caller) error {
 		who.PageSize = c.Limit
-		a, err := set.Run(ctx, who, []string{"usage", c.Of})
+		words := []string{"usage", c.Of}
+		if c.ID != "" {
+			words = append(words, c.ID)
+		}
+		a, err := set.Run(ctx, who, words)
 		if err != nil {
 			return err
 		}

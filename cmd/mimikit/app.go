@@ -17,19 +17,26 @@ import (
 	"mimikit/adapters/outbox"
 	"mimikit/config"
 	"mimikit/core/action"
+	"mimikit/core/admin"
+	"mimikit/core/attachment"
 	"mimikit/core/blob"
 	"mimikit/core/channel"
 	"mimikit/core/chat"
+	"mimikit/core/cluster"
 	"mimikit/core/feed"
 	"mimikit/core/fold"
 	"mimikit/core/history"
 	"mimikit/core/llm"
 	"mimikit/core/memory"
+	"mimikit/core/question"
+	"mimikit/core/review"
 	"mimikit/core/store"
+	"mimikit/core/supervisor"
 	"mimikit/core/task"
 	"mimikit/core/telemetry"
 	"mimikit/core/teller"
 	"mimikit/core/thinker"
+	"mimikit/core/trigger"
 	"mimikit/core/usage"
 	"mimikit/core/workspace"
 	"mimikit/prompts"
@@ -47,12 +54,27 @@ type App struct {
 	metrics *telemetry.Metrics
 	model   string // which model answers, for people
 
-	queue  *task.Queue
-	pool   *task.Pool          // nil on a node without a model
-	files  *workspace.Storage  // where conversations' files are; nil likewise
-	ledger *usage.Ledger       // nil likewise
-	folder *fold.Folder        // nil where nothing is folded
+	queue      *task.Queue
+	triggers   *trigger.Store
+	questions  *question.Store
+	supervisor *supervisor.Supervisor // nil on a node without a model
+
+	pool   *task.Pool         // nil on a node without a model
+	files  *workspace.Storage // where conversations' files are; nil likewise
+	ledger *usage.Ledger      // nil likewise
+	folder *fold.Folder       // nil where nothing is folded
+	memory *memory.Store
+	back   lookback
 	health func() []llm.Health // of the model's endpoints; may be nil
+	agents                     // that are not ours, see expert.go
+
+	access      access
+	attachments *attachment.Store
+	cluster     *cluster.Cluster
+	platforms   []*platform
+	set         *admin.Set // the commands
+	show        *show
+	listens     bool // it hears what happens on the platforms, and does not only post there
 
 	lost     func(commits int64)          // told of writes that Redis lost; may be nil
 	posters  map[string]adapters.Poster   // :: platform -> its poster
@@ -83,10 +105,30 @@ func newApp(ctx context.Context, cfg config.Config, log *slog.Logger, st *store.
 	a.posters = map[string]adapters.Poster{"console": terminal}
 	a.feedback = map[string]adapters.Feedback{"console": terminal}
 	maps.Copy(a.posters, more)
+	a.access = access{cfg.Access}
+	a.attachments = attachment.New(st.Client, a.keys, log)
+	a.cluster = cluster.New(cluster.Options{Client: st.Client, Prefix: cfg.Redis.Prefix, Lease: cfg.Channel.Lease, Logger: log})
+	a.show = newShow(a)
+	a.memory = memory.New(memory.Options{Client: st.Client, Keys: a.keys, Logger: log})
 	var err error
 	if a.queue, err = a.newQueue(); err != nil {
 		return nil, err
 	}
+	if a.triggers, err = a.newTriggers(); err != nil {
+		return nil, err
+	}
+	if a.questions, err = a.newQuestions(); err != nil {
+		return nil, err
+	}
+	if model != nil && !model.alone {
+		if err := a.openPlatforms(); err != nil {
+			return nil, err
+		}
+		for _, p := range a.platforms {
+			a.posters[p.name], a.feedback[p.name] = p.poster, p.feedback
+		}
+	}
+	a.newLookback(model)
 	var loops []channel.Loop
 	if model != nil {
 		a.model = model.describe
@@ -105,16 +147,20 @@ func newApp(ctx context.Context, cfg config.Config, log *slog.Logger, st *store.
 		return nil, err
 	}
 	a.inbox = inbox.New(inbox.Options{
-		Door: a.node, Blobs: blob.New(blob.Options{Client: st.Client, Key: a.keys.Blob}), Logger: log,
-		Seen: func(platform string, o inbox.Outcome) { a.metrics.Input(platform, telemetry.InputOutcome(o)) },
+		Door: a.door(model), Blobs: blob.New(blob.Options{Client: st.Client, Key: a.keys.Blob}), Logger: log,
+		Seen: func(platform string, o inbox.Outcome) {
+			a.metrics.Input(platform, telemetry.InputOutcome(o))
+			a.count(review.CountIn + platform + ":" + string(o))
+		},
 	})
-	return a, nil
+	a.set, err = a.commands()
+	return a, err
 }
 
 func (a *App) nodeOptions(loops []channel.Loop) channel.Options {
 	c := a.cfg.Channel
 	opt := channel.Options{
-		Client: a.store.Client, Blocking: a.store.Blocking, Keys: a.keys, NodeID: a.cfg.Node, Loops: loops, Extensions: slices.Concat(task.Extensions(), memory.Extensions()),
+		Client: a.store.Client, Blocking: a.store.Blocking, Keys: a.keys, NodeID: a.cfg.Node, Loops: loops, Extensions: slices.Concat(task.Extensions(), trigger.Extensions(), question.Extensions(), memory.Extensions()),
 		Lease: c.Lease, Poll: a.cfg.Teller.Poll, RebalanceEvery: c.RebalanceEvery,
 		HandBackGrace: c.StopGrace, StopGrace: min(c.StopGrace, 3*time.Second), MaxWaiting: c.MaxWaiting,
 		WaitReplicas: a.cfg.Redis.Wait, Generation: a.store.Generation, Mini: a.store.Volatile(), Logger: a.log,
@@ -123,10 +169,14 @@ func (a *App) nodeOptions(loops []channel.Loop) channel.Options {
 				a.metrics.StepEnded(loop, stepOutcomes[outcome], took)
 				if outcome == "dead" {
 					a.metrics.DeadLetter(loop, loop)
+					a.count(review.CountDead + loop)
 				}
 			},
 			Commit: a.metrics.Commit,
-			Hop:    a.metrics.Hop,
+			Hop: func(stage string, since time.Duration) {
+				a.metrics.Hop(stage, since)
+				a.passed(stage, since)
+			},
 			Lost: func(commits int64) {
 				a.metrics.LostCommits(commits)
 				if a.lost != nil {
@@ -179,6 +229,9 @@ func (a *App) loops(model *chosenModel) ([]channel.Loop, error) {
 	if a.folder, err = a.folding(hist, set, measured, model); err != nil {
 		return nil, err
 	}
+	if err := a.reviewing(hist, set, measured, model); err != nil {
+		return nil, err
+	}
 	defs := thinker.Actions(hist)
 	tasks := a.taskLines
 	var notes thinker.Notes
@@ -189,9 +242,8 @@ func (a *App) loops(model *chosenModel) ([]channel.Loop, error) {
 		if err != nil {
 			return nil, err
 		}
-		store := memory.New(memory.Options{Client: a.store.Client, Keys: a.keys, Logger: a.log})
-		notes = store
-		defs = slices.Concat(defs, more, thinker.MemoryActions(store))
+		notes = a.memory
+		defs = slices.Concat(defs, more, thinker.MemoryActions(a.memory))
 	}
 	actions, err := action.New(defs...)
 	if err != nil {
@@ -208,6 +260,7 @@ func (a *App) loops(model *chosenModel) ([]channel.Loop, error) {
 		Model: measured, ModelName: model.name(c.LLM.Models.Thinker), Prompts: set, History: hist, Tasks: tasks, Logger: a.log, Bot: c.Name,
 		Actions: actions, Notes: notes, Style: actionStyle(c), Rounds: c.Thinker.Rounds, Mistakes: c.Thinker.Mistakes,
 		Final: c.Teller.Format == config.Auto, MinInterval: c.Thinker.MinInterval,
+		NearEnd: a.nearEnd(), Slow: c.Review.Slow, Heavy: c.Review.Heavy,
 		Window: history.Limits{
 			Min: c.Thinker.HistoryMessages.Min, Max: c.Thinker.HistoryMessages.Max,
 			Bytes: int(c.Thinker.HistoryBytes), Tokens: c.Thinker.HistoryTokens, Model: model.name(c.LLM.Models.Thinker),
@@ -219,6 +272,7 @@ func (a *App) loops(model *chosenModel) ([]channel.Loop, error) {
 		MaxAttempts: c.Outbox.MaxAttempts, GiveUpAfter: c.Outbox.GiveUpAfter, Logger: a.log,
 		Posted: func(platform string, o outbox.Outcome, took time.Duration) {
 			a.metrics.Post(platform, telemetry.PostOutcome(o), took)
+			a.count(review.CountPost + platform + ":" + string(o))
 		},
 		Looked: func(platform string, found bool, err error) {
 			a.metrics.Lookup(platform, lookupOutcome(found, err))
@@ -226,6 +280,9 @@ func (a *App) loops(model *chosenModel) ([]channel.Loop, error) {
 	})
 	loops := []channel.Loop{
 		t.StopLoop(), t.FormatLoop(), a.showing("thinking", th.Loop()), t.DigestLoop(), out.Loop(),
+	}
+	if a.supervisor != nil {
+		loops = slices.Insert(loops, 0, a.supervisor.Loop())
 	}
 	for i := range loops {
 		loops[i].Step = a.counted(loops[i])
@@ -291,13 +348,21 @@ func (a *App) Run(ctx context.Context, listen string) error {
 	g.Go(func() error { return a.node.Run(ctx) })
 	a.keepHouse(ctx, g)
 	a.runTasks(ctx, g)
+	a.runTriggers(ctx, g)
+	a.runLookback(ctx, g)
+	if a.listens {
+		a.listen(ctx, g)
+		if a.cfg.Page.Listen != "" {
+			g.Go(func() error { return a.servePage(ctx) })
+		}
+	}
 	if listen != "" {
 		if err := a.metrics.Watch(a.waiting); err != nil {
 			stopStore()
 			return errors.Join(err, <-storeOver)
 		}
 		g.Go(func() error {
-			return telemetry.Serve(ctx, listen, telemetry.Handler(a.metrics, a.node.Ready))
+			return telemetry.Serve(ctx, listen, telemetry.Handler(a.metrics, a.ready))
 		})
 	}
 	err := g.Wait()

@@ -50,13 +50,9 @@ func (c *chatCmd) Run(ctx context.Context, std *streams, s *settings) error {
 	if err != nil {
 		return err
 	}
-	set, err := app.commands()
-	if err != nil {
-		return err
-	}
 	terminal, err := console.New(console.Options{
 		Inbox: app.inbox, Feed: app.feed, User: c.As, Place: c.Talk, Wait: c.Wait, Greeting: greeting(app, joined),
-		Commands: orders{set}, Tasks: app.running,
+		Commands: orders{app.set}, Tasks: app.running,
 		HistoryFile: filepath.Join(cfg.DataDir, "chat-history"), In: std.in, Out: std.out, Err: std.err, Environ: s.environ, Logger: log,
 	})
 	if err != nil {

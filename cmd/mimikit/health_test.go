@@ -133,3 +133,22 @@ func TestHealth(t *testing.T) {
 	}
 	node.stops(stopSignal, 0)
 }
+
+// The check for containers says what /readyz says.
+func TestReady(t *testing.T) {
+	t.Parallel()
+	storetest.Need(t)
+	d := deploy(t, llmtest.Answers("Hello."))
+	node, url := d.serve()
+	asks := d.with("MIMIKIT_HTTP_LISTEN=:" + url[strings.LastIndexByte(url, ':')+1:])
+	if out, _ := asks.run(0, "", "ready"); out != "ready\n" {
+		t.Errorf("a ready node is said to be %q", out)
+	}
+	node.kill()
+	if _, stderr := asks.run(1, "", "ready"); !strings.Contains(stderr, "ask the node whether it is ready") {
+		t.Errorf("a dead node: %q", stderr)
+	}
+	if _, stderr := d.run(1, "", "ready"); !strings.Contains(stderr, "http.listen is off") {
+		t.Errorf("a node without a port: %q", stderr)
+	}
+}

@@ -28,18 +28,30 @@ type cli struct {
 	Version kong.VersionFlag `help:"Print the version and exit."`
 
 	Chat      chatCmd      `cmd:"" default:"withargs" help:"Talk to the bot in this terminal (the default). Runs a node, or joins the one that runs."`
+	Init      initCmd      `cmd:"" help:"Ask what the bot needs to know, and write settings that hold."`
 	Serve     serveCmd     `cmd:"" help:"Run a node without a terminal."`
 	Tasks     tasksCmd     `cmd:"" help:"List background tasks."`
 	Task      taskCmd      `cmd:"" help:"Show one task, or follow it to its end."`
 	Cancel    cancelCmd    `cmd:"" help:"Cancel tasks and what they started."`
 	Retry     retryCmd     `cmd:"" help:"Start a task that failed or was canceled again."`
+	Triggers  triggersCmd  `cmd:"" help:"List what starts tasks later, with the next three times."`
+	Trigger   triggerCmd   `cmd:"" help:"Show one trigger, or pause, resume, run or remove it."`
+	Questions questionsCmd `cmd:"" help:"List what the bot waits to be told."`
+	Answer    answerCmd    `cmd:"" help:"Answer a question."`
 	Status    statusCmd    `cmd:"" help:"Show how the bot is doing: nodes, what waits, tasks."`
 	Usage     usageCmd     `cmd:"" help:"Show what models were used for, by whom and when."`
+	Budget    budgetCmd    `cmd:"" help:"Show or set what may be spent in a day."`
+	Memory    memoryCmd    `cmd:"" help:"List what is remembered, or have it forgotten."`
 	Feedback  feedbackCmd  `cmd:"" help:"List what failed and what people said about the bot."`
+	Report    reportCmd    `cmd:"" help:"Sum a day up, as each day's report does."`
 	Why       whyCmd       `cmd:"" help:"Tell where a message is now, and how long each hop took."`
 	Audit     auditCmd     `cmd:"" help:"List who changed what."`
 	Streams   streamsCmd   `cmd:"" help:"Show the channels: what waits, what is pending, who owns which partition."`
 	Dead      deadCmd      `cmd:"" help:"List, replay or drop dead letters: what was given up."`
+	Slack     slackCmds    `cmd:"" help:"What Slack must be told of the bot."`
+	Discord   discordCmds  `cmd:"" help:"What Discord must be told of the bot."`
+	Ready     readyCmd     `cmd:"" help:"Ask the node of this machine whether it is ready; for health checks."`
+	Doctor    doctorCmd    `cmd:"" help:"Test all that the bot needs, and say how to mend what is wrong."`
 	Prompts   promptsCmd   `cmd:"" help:"Show what models are given, or check the files that shadow it."`
 	Settings  settingsCmd  `cmd:"" name:"config" help:"Check or print the settings."`
 	Bench     benchCmds    `cmd:"" help:"Measure the pipeline, or the queue of tasks."`

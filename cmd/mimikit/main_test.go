@@ -17,6 +17,10 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asMimikit) != "" {
 		main() // it does not return
 	}
+	if os.Getenv(asServer) != "" {
+		serveMCP()
+		os.Exit(0)
+	}
 	// The tests wait for processes more than they compute. A flag of the caller's wins.
 	if err := flag.Set("test.parallel", "6"); err != nil {
 		panic(err)

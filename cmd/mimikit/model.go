@@ -96,9 +96,10 @@ func (a *App) thinking(m *chosenModel) (llm.Model, error) {
 		return nil, err
 	}
 	a.ledger = usage.New(usage.Options{
-		Client: a.store.Client, Prefix: a.cfg.Redis.Prefix, Budgets: budgets(a.cfg.Budgets),
+		Client: a.store.Client, Prefix: a.cfg.Redis.Prefix, Budgets: budgets(a.cfg),
 		Strict: a.cfg.Budgets.Unknown == config.RefuseUnknown, Logger: a.log,
 		OnRefuse: func(e *llm.BudgetError) { a.metrics.BudgetRefused(string(e.Subject.Kind)) },
+		OnWarn:   a.noteBudget,
 	})
 	opts := llm.StackOptions{
 		Links: m.links, Limiter: limiter, Ledger: a.ledger, Logger: a.log,
@@ -120,7 +121,7 @@ func (a *App) thinking(m *chosenModel) (llm.Model, error) {
 	if a.cfg.Archive.Calls {
 		opts.Archive = &llm.ArchiveOptions{
 			Dir: a.callArchive(), Max: int(a.cfg.Archive.MaxBytes),
-			Scrubber: llm.NewScrubber(c.Key.Reveal(), c.Second.Key.Reveal(), a.cfg.Redis.Password.Reveal()),
+			Scrubber: llm.NewScrubber(a.cfg.Secrets()...),
 			OnError:  func(err error) { a.log.Warn("model_call_not_archived", "error", err) },
 		}
 	}
@@ -154,11 +155,13 @@ func priceList(all config.Prices) (llm.Prices, error) {
 	return llm.NewPrices(list...)
 }
 
-func budgets(b config.Budgets) usage.Budgets {
+func budgets(c config.Config) usage.Budgets {
+	b := c.Budgets
 	limit := func(b config.Budget) usage.Limit { return usage.Limit{Tokens: int64(b.Tokens), Money: int64(b.Money)} }
 	return usage.Budgets{
 		User: limit(b.User), Place: limit(b.Place), Workspace: limit(b.Workspace), Task: limit(b.Task),
 		Warn: float64(b.Warn) / 100,
+		Of:   map[llm.Subject]usage.Limit{{Kind: llm.UserSubject, ID: reviewAccount}: {Tokens: int64(c.Review.Tokens)}},
 	}
 }
 

@@ -104,7 +104,7 @@ func TestPromptsOverride(t *testing.T) {
 	has(t, out, "- Rhyme.")
 
 	out, stderr = d.run(0, "", "prompts", "check")
-	has(t, out, "agents/teller/voice.md", file, "21 files hold, 1 from "+dir, "Warnings: 0.")
+	has(t, out, "agents/teller/voice.md", file, "23 files hold, 1 from "+dir, "Warnings: 0.")
 	if stderr != "" || strings.Count(out, dir) != 2 {
 		t.Errorf("error output %q, output:\n%s", stderr, out)
 	}

@@ -172,7 +172,7 @@ func said(c llmtest.Call) string {
 // agentOf is whose prompt a call has.
 func agentOf(c llmtest.Call) string {
 	for agent, words := range map[string]string{
-		"teller-digest": "In this step you speak to nobody.", "thinker": "You are the thinker of ", "fold": "You keep the running summary",
+		"teller-digest": "In this step you speak to nobody.", "thinker": "You are the thinker of ", "fold": "You keep the running summary", "review": "You review a conversation between",
 		"teller": "You speak for ",
 	} {
 		if strings.Contains(said(c), words) {

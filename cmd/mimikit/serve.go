@@ -43,8 +43,12 @@ func (c *serveCmd) Run(ctx context.Context, std *streams, s *settings) error {
 	if err != nil {
 		return err
 	}
+	app.listens = true
 	listen := cfg.HTTP.Address("127.0.0.1:8080")
-	log.Info("node_starts", "node", cfg.Node, "version", version, "store", st.Describe(), "model", model.describe, "http", listen)
+	log.Info("node_starts", "node", cfg.Node, "version", version, "store", st.Describe(), "model", model.describe, "http", listen, "platforms", app.platformNames())
+	if len(app.platforms) == 0 {
+		log.Warn("no_platform", "mend", "set MIMIKIT_SLACK_BOT_TOKEN and MIMIKIT_SLACK_APP_TOKEN, or MIMIKIT_DISCORD_TOKEN; until then only 'mimikit chat' reaches this node")
+	}
 	if err := app.Run(ctx, listen); err != nil {
 		return err
 	}

@@ -57,10 +57,10 @@ func TestCancelFromTheShell(t *testing.T) {
 	id := list[0].ID
 	out, _ = d.run(0, "", "tasks")
 	plain(t, out)
-	has(t, out, "ID", "TITLE", "STATUS", id[:10], "Work", "running", "write_file")
+	has(t, out, "ID", "TITLE", "STATUS", id[:10], "Work", "running", "thinking")
 	out, _ = d.run(0, "", "task", id[:10])
 	plain(t, out)
-	has(t, out, id, "running since", conversation("t"), "WHEN", "action_call_end: write_file")
+	has(t, out, id, "running since", conversation("t"), "WHEN (UTC)", "asked for by", "the first run began on ", "writing a file, ", "progress file")
 	if d.tasks("--mine") == nil || len(d.tasks("-s", "failed,canceled")) != 0 || len(d.tasks("all", "active")) != 1 {
 		t.Error("the filters choose wrongly")
 	}

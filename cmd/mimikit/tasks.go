@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/netip"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -28,14 +29,14 @@ func (a *App) newQueue() (*task.Queue, error) {
 	again := task.Retry{MaxAttempts: w.RetryMaxAttempts, Backoff: w.RetryBackoff}
 	return task.New(task.Options{
 		Issuer: task.Issuer{Keys: a.keys, Profiles: map[string]task.Profile{
-			task.Planner:  {Timeout: w.Standard.Timeout},
+			task.Planner:  {Timeout: w.Planner.Timeout},
 			task.Standard: {Timeout: w.Standard.Timeout, Retry: again},
 			task.Expert:   {Timeout: w.Expert.Timeout, Retry: again},
 		}},
 		Client: a.store.Client, MaxPerConversation: w.MaxPerConversation, Lease: w.Lease, Retention: w.Keep,
-		Sent:   func(p int) int64 { return a.node.Sent(p) },
-		Saw:    func(ctx context.Context, p int, sent, got int64) bool { return a.node.Saw(ctx, p, sent, got) },
-		Logger: a.log,
+		Sent:     func(p int) int64 { return a.node.Sent(p) },
+		Saw:      func(ctx context.Context, p int, sent, got int64) bool { return a.node.Saw(ctx, p, sent, got) },
+		Triggers: a.dropTriggers, Logger: a.log,
 	})
 }
 
@@ -48,17 +49,40 @@ func (a *App) work(model llm.Model, m *chosenModel, set *prompts.Set) ([]action.
 	if err != nil {
 		return nil, err
 	}
-	actions, err := action.New(worker.Actions(a.tools())...)
+	own := worker.Actions(a.tools())
+	actions, err := action.New(own...)
+	if err != nil {
+		return nil, err
+	}
+	tools, err := a.serverTools(own)
 	if err != nil {
 		return nil, err
 	}
 	standard := worker.NewStandard(worker.Options{
-		Model: model, ModelName: m.name(c.LLM.Models.Standard), Prompts: set, Actions: actions, Storage: a.files, Style: actionStyle(c),
-		Rounds: c.Worker.Rounds, Mistakes: c.Thinker.Mistakes, Bot: c.Name, Archive: a.taskArchive(), Logger: a.log,
+		Model: model, ModelName: m.name(c.LLM.Models.Standard), Prompts: set, Actions: actions, Tools: tools, Storage: a.files, Style: actionStyle(c),
+		Rounds: c.Worker.Rounds, Mistakes: c.Thinker.Mistakes, Bot: c.Name, Archive: a.taskArchive(), Attached: a.attached, Logger: a.log,
 	})
+	profiles := []string{task.Standard}
+	if err := a.findExpert(set); err != nil {
+		return nil, err
+	}
+	if a.expert != nil {
+		profiles = append(profiles, task.Expert)
+	}
+	if err := a.supervising(profiles); err != nil {
+		return nil, err
+	}
+	options := thinker.TaskOptions{
+		Issuer: a.queue.Issuer(), Store: a.queue, Profiles: profiles, Planner: true, Storage: a.files.ID(),
+		Triggers: &thinker.TriggerOptions{Issuer: a.triggers.Issuer(), Store: a.triggers},
+	}
+	planner, err := a.planning(model, m, set, options)
+	if err != nil {
+		return nil, err
+	}
 	a.pool, err = task.NewPool(task.PoolOptions{
 		Queue: a.queue, Node: c.Node, MaxConcurrent: c.Worker.MaxConcurrent, Grace: c.Worker.StopGrace,
-		Runners: map[string]task.Runner{task.Standard: standard.Run},
+		Runners: a.withExpert(map[string]task.Runner{task.Standard: standard.Run, task.Planner: planner.Run}),
 		Storages: func() []string {
 			if err := a.files.Mounted(); err != nil {
 				a.log.Warn("workspaces_away", "error", err)
@@ -67,17 +91,19 @@ func (a *App) work(model llm.Model, m *chosenModel, set *prompts.Set) ([]action.
 			return []string{a.files.ID()}
 		},
 		Hooks: task.Hooks{
-			Started: func(t task.Task) { a.metrics.TaskStarted(t.Profile) },
-			Ended:   a.taskEnded,
-			Lapsed:  a.metrics.TaskLapsed,
+			Started: func(t task.Task) {
+				a.metrics.TaskStarted(t.Profile)
+				a.show.started(t)
+			},
+			Ended:  a.taskEnded,
+			Lapsed: a.metrics.TaskLapsed,
 		},
 	})
 	if err != nil {
 		return nil, err
 	}
-	return thinker.TaskActions(thinker.TaskOptions{
-		Issuer: a.queue.Issuer(), Store: a.queue, Profiles: []string{task.Standard}, Storage: a.files.ID(),
-	}), nil
+	asks := thinker.QuestionActions(thinker.QuestionOptions{Issuer: a.questions.Issuer(), Store: a.questions})
+	return slices.Concat(thinker.TaskActions(options), asks), nil
 }
 
 // tools are what a worker's actions work with.
@@ -118,14 +144,16 @@ func allowed(hosts []string) webread.Allow {
 // taskEnded tells of a run that is over.
 func (a *App) taskEnded(t task.Task, to task.Status, took time.Duration) {
 	a.metrics.TaskEnded(t.Profile, string(to), took)
-	if !task.Over(to) {
+	a.show.ended(t, to, took)
+	a.noteEnd(t, to)
+	if !task.Over(to) && to != task.Waiting {
 		a.log.Warn("worker_retry", "task", t.ID, "profile", t.Profile, "conversation", t.Conversation.Key(), "to", to, "attempt", t.Attempts, "trace_id", t.TraceID)
 	}
 }
 
 func (a *App) taskArchive() *worker.Archive { return &worker.Archive{Dir: a.cfg.DataDir} }
 
-// taskLines is how a prompt tells of the conversation's tasks.
+// taskLines is how a prompt tells of the conversation's tasks and triggers.
 func (a *App) taskLines(ctx context.Context, conversation string) (string, error) {
 	c, err := chat.ParseConversation(conversation)
 	if err != nil {
@@ -133,7 +161,11 @@ func (a *App) taskLines(ctx context.Context, conversation string) (string, error
 	}
 	w := a.cfg.Thinker
 	lines, err := a.queue.Summary(ctx, c, task.SummaryLimits{Min: w.Tasks.Min, Max: w.Tasks.Max, Bytes: int(w.TaskBytes)})
-	return strings.Join(lines, "\n"), err
+	if err != nil {
+		return "", err
+	}
+	later, err := a.triggers.Summary(ctx, c, mostTriggers)
+	return strings.Join(append(lines, later...), "\n"), err
 }
 
 // runTasks runs the pool, and keeps the archive of tasks within its age.
@@ -142,6 +174,10 @@ func (a *App) runTasks(ctx context.Context, g *errgroup.Group) {
 		return
 	}
 	g.Go(func() error { return a.pool.Run(ctx) })
+	a.keepAgents(ctx, g)
+	if len(a.platforms) > 0 {
+		g.Go(func() error { return a.show.run(ctx) })
+	}
 	g.Go(func() error {
 		for {
 			if n, err := a.taskArchive().Clean(a.cfg.Archive.Keep, time.Now()); err != nil {

@@ -84,7 +84,7 @@ func TestBenchTasks(t *testing.T) {
 					Deferred int              `json:"deferred"`
 				}
 			}](t, out)
-			if m.Ops != 150 || m.Sec <= 0 || m.P50 <= 0 || m.P99 < m.P50 || m.Extra.Rate <= 0 || m.Extra.Trips < 2 || m.Extra.Deferred != 50 {
+			if m.Ops != 150 || m.Sec <= 0 || m.P50 <= 0 || m.P99 < m.P50 || m.Extra.Rate <= 0 || m.Extra.Trips <= 0 || m.Extra.Deferred != 50 {
 				t.Errorf("measured %+v", m)
 			}
 			if told := m.Extra.Commands > 10; told != (store == "embedded") {

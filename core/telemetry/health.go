@@ -68,7 +68,7 @@ const (
 func Serve(ctx context.Context, addr string, h http.Handler) error {
 	l, err := Listen(ctx, addr)
 	if err != nil {
-		return err
+		return fmt.Errorf("serve health and metrics (http.listen): %w", err)
 	}
 	return ServeOn(ctx, l, h)
 }
@@ -78,7 +78,7 @@ func Serve(ctx context.Context, addr string, h http.Handler) error {
 func Listen(ctx context.Context, addr string) (net.Listener, error) {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", addr)
 	if err != nil {
-		return nil, fmt.Errorf("serve health and metrics on %s (http.listen): %w", addr, err)
+		return nil, fmt.Errorf("listen on %s: %w", addr, err)
 	}
 	return l, nil
 }
@@ -97,14 +97,14 @@ func ServeOn(ctx context.Context, l net.Listener, h http.Handler) error {
 	go func() { ended <- s.Serve(l) }()
 	select {
 	case err := <-ended: // only ever an error: nobody has asked it to stop
-		return fmt.Errorf("serve health and metrics on %s: %w", l.Addr(), err)
+		return fmt.Errorf("serve on %s: %w", l.Addr(), err)
 	case <-ctx.Done():
 	}
 	stop, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), drain, errors.New("requests still ran at the stop"))
 	defer cancel()
 	err := s.Shutdown(stop)
 	if err != nil {
-		err = errors.Join(fmt.Errorf("stop serving health and metrics: %w", err), s.Close())
+		err = errors.Join(fmt.Errorf("stop serving on %s: %w", l.Addr(), err), s.Close())
 	}
 	if e := <-ended; !errors.Is(e, http.ErrServerClosed) {
 		err = errors.Join(err, e)

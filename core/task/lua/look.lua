@@ -30,7 +30,7 @@ local function missing(storage)
     if st and st.status == 'pending' and storageOf(st.class) == storage then
       st.away = ms(now)
       tell(K, K.results, id, st, 1, ',"status":"pending","failureReason":"storage_away","error":' ..
-        cjson.encode('the storage of its files has been mounted nowhere for ' .. math.floor(patience / 60000) .. ' minutes') .. '}')
+        cjson.encode('the storage of its files has been mounted nowhere for ' .. math.floor(patience / 60000) .. ' minutes; it goes on by itself once that is back, "retry ' .. id .. '" starts it with empty files, and "cancel ' .. id .. '" ends it') .. '}')
       store(K, id, st)
       told = told + 1
     end

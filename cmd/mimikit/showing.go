@@ -1,0 +1,187 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"mimikit/core/admin"
+	"mimikit/core/chat"
+	"mimikit/core/task"
+)
+
+const (
+	showEvery = 2 * time.Second
+	showAfter = 3 * time.Second // a task that ends sooner needs no message of its own
+	showIn    = 10 * time.Second
+	lastIn    = 10 * time.Second // for the last words, which a stop waits for
+)
+
+// A show tells the platforms what the tasks of this node are doing, while they do
+// it: that it works at all, and how far each has come as one message that is
+// edited. It is never a promise: what cannot be shown is left out.
+type show struct {
+	app *App
+
+	mu      sync.Mutex
+	runs    map[string]*shownRun // :: task id → its run on this node
+	watches map[chat.Conversation]*admin.Watch
+	last    sync.WaitGroup // last words that are being said
+}
+
+type shownRun struct {
+	task  task.Task
+	since time.Time
+	seen  bool // it has a message
+}
+
+func newShow(a *App) *show {
+	return &show{app: a, runs: map[string]*shownRun{}, watches: map[chat.Conversation]*admin.Watch{}}
+}
+
+// platform gives where a conversation is shown; nil where nothing is.
+func (s *show) platform(c chat.Conversation) *platform {
+	for _, p := range s.app.platforms {
+		if p.name == c.Platform {
+			return p
+		}
+	}
+	return nil
+}
+
+func (s *show) started(t task.Task) {
+	if t.Internal || s.platform(t.Conversation) == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.runs[t.ID] = &shownRun{task: t, since: time.Now()}
+	if s.watches[t.Conversation] == nil {
+		s.watches[t.Conversation] = admin.NewWatch(s.app.queue, t.Conversation)
+	}
+}
+
+// ended tells how a run ended. It does not wait for the platform.
+func (s *show) ended(t task.Task, to task.Status, took time.Duration) {
+	s.mu.Lock()
+	run := s.runs[t.ID]
+	delete(s.runs, t.ID)
+	others := false
+	for _, r := range s.runs {
+		others = others || r.task.Conversation == t.Conversation
+	}
+	if !others {
+		delete(s.watches, t.Conversation)
+	}
+	s.mu.Unlock()
+	if run == nil {
+		return
+	}
+	p := s.platform(t.Conversation)
+	s.last.Go(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), lastIn)
+		defer cancel()
+		if !others {
+			s.told(p, p.feedback.Working(ctx, t.Conversation, ""))
+		}
+		if run.seen {
+			s.told(p, p.progress(ctx, t.Conversation, progress{task: t.ID, text: lastWords(t, to, took), done: true}))
+		}
+	})
+}
+
+func (s *show) told(p *platform, err error) {
+	if err != nil {
+		s.app.metrics.FeedbackError(p.name)
+		s.app.log.Debug("progress_not_shown", "platform", p.name, "error", err)
+	}
+}
+
+// run shows what runs, until ctx ends.
+func (s *show) run(ctx context.Context) error {
+	for pauseFor(ctx, showEvery) == nil {
+		s.look(ctx)
+	}
+	s.last.Wait()
+	return nil
+}
+
+func (s *show) look(ctx context.Context) {
+	s.mu.Lock()
+	watches := make(map[chat.Conversation]*admin.Watch, len(s.watches))
+	for c, w := range s.watches {
+		watches[c] = w
+	}
+	s.mu.Unlock()
+	for c, w := range watches {
+		short, cancel := context.WithTimeout(ctx, showIn)
+		s.lookAt(short, c, w)
+		cancel()
+	}
+}
+
+// lookAt shows what runs in one conversation on this node.
+func (s *show) lookAt(ctx context.Context, c chat.Conversation, w *admin.Watch) {
+	p := s.platform(c)
+	list, err := w.Look(ctx)
+	if err != nil {
+		s.app.log.Debug("progress_not_read", "conversation", c.Key(), "error", err)
+		return
+	}
+	for _, r := range list {
+		s.mu.Lock()
+		run := s.runs[r.ID]
+		late := run != nil && time.Since(run.since) >= showAfter
+		if late {
+			run.seen = true
+		}
+		s.mu.Unlock()
+		if run == nil {
+			continue
+		}
+		s.told(p, p.feedback.Working(ctx, c, "working on "+run.task.Title))
+		if late {
+			s.told(p, p.progress(ctx, c, progress{task: r.ID, text: progressWords(r), buttons: progressButtons(r)}))
+		}
+	}
+}
+
+// progressWords tell what a task is doing. They hold nothing that changes by
+// itself, such as a time, since each change is a call to the platform.
+func progressWords(r admin.Running) string {
+	words := "⏳ **" + admin.Escape(r.Title) + "**"
+	if r.Percent != nil {
+		words += fmt.Sprintf(" (%d%%)", *r.Percent)
+	}
+	switch {
+	case r.Ending:
+		words += "\nis being canceled"
+	case r.Last != "":
+		words += "\n" + admin.Escape(r.Last)
+	}
+	return words
+}
+
+func progressButtons(r admin.Running) []chat.Button {
+	if r.Ending {
+		return nil
+	}
+	return []chat.Button{admin.Press("Cancel", "danger", "cancel", r.ID)}
+}
+
+// lastWords stand where the progress stood.
+func lastWords(t task.Task, to task.Status, took time.Duration) string {
+	title := "**" + admin.Escape(t.Title) + "**"
+	switch to {
+	case task.Succeeded:
+		return "✅ " + title + ": done in " + short(took)
+	case task.Failed:
+		return "⚠️ " + title + ": failed after " + short(took)
+	case task.Canceled:
+		return "🛑 " + title + ": canceled"
+	case task.Waiting:
+		return "❓ " + title + ": waits for an answer"
+	}
+	return "🔁 " + title + ": goes on later"
+}

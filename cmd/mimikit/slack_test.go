@@ -1,0 +1,548 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"mimikit/adapters/adaptertest/slackfake"
+	"mimikit/core/llm"
+	"mimikit/core/llm/llmtest"
+	"mimikit/core/sandbox"
+	"mimikit/core/store/storetest"
+)
+
+// slackAt starts a fake Slack and gives the settings of a bot on it.
+func slackAt(t *testing.T, o slackfake.Options) (*slackfake.Server, []string) {
+	t.Helper()
+	s, err := slackfake.Start(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	return s, []string{
+		"MIMIKIT_SLACK_BOT_TOKEN=" + slackfake.BotToken, "MIMIKIT_SLACK_APP_TOKEN=" + slackfake.AppToken, "MIMIKIT_SLACK_API_URL=" + s.URL(),
+		// A fake on a busy machine may be slow to answer, and looking up what became of
+		// a post is as limited there as it is on Slack.
+		"MIMIKIT_OUTBOX_POST_TIMEOUT=10s", "MIMIKIT_OUTBOX_LOOKUP_AFTER=12s",
+	}
+}
+
+// echo answers with what was said last, so that a test sees which answer is whose.
+func echo(x *llmtest.Exchange) {
+	messages := x.Call.Chat.Messages
+	last := *messages[len(messages)-1].Content
+	if i := strings.LastIndex(last, "say "); i >= 0 {
+		last = last[i+len("say "):]
+		last, _, _ = strings.Cut(last, "<")
+	}
+	llmtest.Answers("You said " + strings.TrimSpace(strings.Split(last, "\n")[0]))(x)
+}
+
+// texts are what was posted in a place or thread, oldest first.
+func texts(list []slackfake.Message) []string {
+	var out []string
+	for _, m := range list {
+		if m.FromBot {
+			out = append(out, m.Text)
+		}
+	}
+	return out
+}
+
+// eventually waits until a place or thread holds these posts of the bot and no
+// others.
+func eventually(t *testing.T, s *slackfake.Server, place, thread string, want ...string) {
+	t.Helper()
+	storetest.Eventually(t, "the answers in "+place+" "+thread, func() error {
+		if got := texts(s.Messages(place, thread)); !slices.Equal(got, want) {
+			return fmt.Errorf("posted %q, want %q", got, want)
+		}
+		return nil
+	})
+}
+
+// A mention is answered in its thread, and what is said there afterwards without
+// one, too; a direct message is answered where it was written. That the bot works
+// is shown before.
+func TestSlackTalk(t *testing.T) {
+	t.Parallel()
+	storetest.Need(t)
+	s, settings := slackAt(t, slackfake.Options{})
+	s.AddChannel(slackfake.Channel{ID: "D0ANN", Kind: "im", Members: []string{"U0ANN", slackfake.BotUser}})
+	d := deploy(t, echo, settings...)
+	node, url := d.serve()
+
+	root := s.Say(slackfake.Say{Text: "@bot say one"})
+	eventually(t, s, "C0TOWN", root, "You said one")
+	if shown := s.Statuses("C0TOWN", root); len(shown) == 0 || shown[0] == "" {
+		t.Errorf("status lines %q, want one before the answer", shown)
+	}
+	s.Say(slackfake.Say{Text: "say two", Thread: root})
+	eventually(t, s, "C0TOWN", root, "You said one", "You said two")
+	s.Say(slackfake.Say{Text: "say nothing of this"}) // to nobody
+	s.Say(slackfake.Say{Channel: "D0ANN", Text: "say three"})
+	storetest.Eventually(t, "the answer in the direct message", func() error {
+		if got := texts(s.Posted()); len(got) != 3 || !slices.Contains(got, "You said three") {
+			return fmt.Errorf("posted %q", got)
+		}
+		return nil
+	})
+	d.record(nil).settled()
+	if got := texts(s.Messages("C0TOWN", "")); len(got) != 0 {
+		t.Errorf("posted %q outside of the thread", got)
+	}
+	if _, body, err := get(url + "/metrics"); err != nil || !strings.Contains(body, `outcome="stored",platform="slack"}`) {
+		t.Errorf("metrics tell nothing of what was heard: %v", err)
+	}
+	node.signal(syscall.SIGTERM)
+	node.ends(0)
+	if n := s.Sockets(); n != 0 {
+		t.Errorf("%d sockets are open after the end", n)
+	}
+}
+
+// Commands are answered to the caller alone, the same in all ways.
+func TestSlackCommands(t *testing.T) {
+	t.Parallel()
+	storetest.Need(t)
+	s, settings := slackAt(t, slackfake.Options{})
+	d := deploy(t, echo, settings...)
+	d.serve()
+	answered := func(id string) string {
+		t.Helper()
+		var text string
+		storetest.Eventually(t, "the answer to a command", func() error {
+			for _, a := range s.Answers() {
+				if a.Interaction == id {
+					text = a.Body
+					return nil
+				}
+			}
+			return fmt.Errorf("%d answers, none to %s", len(s.Answers()), id)
+		})
+		return text
+	}
+	has(t, answered(s.Slash("U0ANN", "C0TOWN", "/mimikit", "tasks")), "ephemeral", "no tasks")
+	has(t, answered(s.Slash("U0ANN", "C0TOWN", "/mimikit", "")), "/mimikit tasks")
+	has(t, answered(s.Slash("U0ANN", "C0TOWN", "/mimikit", "audit")), "Only admins")
+	s.Say(slackfake.Say{Text: "@bot tasks"})
+	storetest.Eventually(t, "the answer to a written command", func() error {
+		if n := s.Calls("chat.postEphemeral"); n != 1 {
+			return fmt.Errorf("%d ephemeral messages", n)
+		}
+		return nil
+	})
+	s.OpenHome("U0ANN")
+	storetest.Eventually(t, "App Home", func() error {
+		if h := s.Home("U0ANN"); !strings.Contains(h, "Your tasks") {
+			return fmt.Errorf("shows %q", h)
+		}
+		return nil
+	})
+	if n := len(d.model.Calls()); n != 0 {
+		t.Errorf("the model was called %d times for commands", n)
+	}
+}
+
+// Who may not speak with the bot is told so, and nothing comes of it.
+func TestSlackAccess(t *testing.T) {
+	t.Parallel()
+	storetest.Need(t)
+	s, settings := slackAt(t, slackfake.Options{})
+	s.AddUser(slackfake.User{ID: "U0BEN", Name: "ben"})
+	s.Invite("C0TOWN", "U0BEN")
+	d := deploy(t, echo, append(settings, "MIMIKIT_ACCESS_USERS=slack:U0ANN")...)
+	d.serve()
+	s.Say(slackfake.Say{User: "U0BEN", Text: "@bot say one"})
+	storetest.Eventually(t, "the refusal", func() error {
+		if n := s.Calls("chat.postEphemeral"); n != 1 {
+			return fmt.Errorf("%d ephemeral messages", n)
+		}
+		return nil
+	})
+	id := s.Slash("U0BEN", "C0TOWN", "/mimikit", "tasks")
+	storetest.Eventually(t, "the refused command", func() error {
+		for _, a := range s.Answers() {
+			if a.Interaction == id && strings.Contains(a.Body, "You may not use me here") {
+				return nil
+			}
+		}
+		return fmt.Errorf("answers %v", s.Answers())
+	})
+	root := s.Say(slackfake.Say{Text: "@bot say two"})
+	eventually(t, s, "C0TOWN", root, "You said two")
+	if n := len(s.Posted()); n != 1 {
+		t.Errorf("%d posts, want one", n)
+	}
+}
+
+// Killed after Slack has the post and before the node knows: the next node finds
+// the message and posts no second one.
+func TestSlackKilledAfterPost(t *testing.T) {
+	t.Parallel()
+	storetest.Need(t)
+	s, settings := slackAt(t, slackfake.Options{})
+	d := deploy(t, echo, append(settings, "MIMIKIT_OUTBOX_POST_TIMEOUT=2s", "MIMIKIT_OUTBOX_LOOKUP_AFTER=3s")...)
+	node, _ := d.serve()
+	s.Inject(slackfake.Fault{Method: "chat.postMessage", LoseAnswer: true})
+	root := s.Say(slackfake.Say{Text: "@bot say one"})
+	eventually(t, s, "C0TOWN", root, "You said one")
+	node.kill()
+	d.serve()
+	d.record(nil).settled()
+	eventually(t, s, "C0TOWN", root, "You said one")
+	if n := s.Calls("conversations.replies"); n == 0 {
+		t.Error("the post was never looked up")
+	}
+}
+
+// Two nodes on one bot: every message has one answer, in order, also when one of
+// them is killed in between.
+func TestSlackTwoNodes(t *testing.T) {
+	t.Parallel()
+	server := storetest.NewServer(t, "--appendonly", "yes", "--appendfsync", "always")
+	s, settings := slackAt(t, slackfake.Options{})
+	settings = append(settings, "MIMIKIT_REDIS_MODE=single", "MIMIKIT_REDIS_ADDRS="+server.Addr(), "MIMIKIT_TELLER_DEBOUNCE=0s", "MIMIKIT_SLACK_MAX_PARTS=1")
+	d := deploy(t, echo, settings...)
+	first, _ := d.serve()
+	second := d.with("MIMIKIT_DATA_DIR=" + d.dir + "-second")
+	second.serve()
+	const threads, each = 6, 4
+	var roots []string
+	for i := range threads {
+		s.AddChannel(slackfake.Channel{ID: fmt.Sprintf("C%dX", i), Name: fmt.Sprint("x", i), Members: []string{"U0ANN", slackfake.BotUser}})
+		roots = append(roots, s.Say(slackfake.Say{Channel: fmt.Sprintf("C%dX", i), Text: "@bot say 0"}))
+	}
+	for n := 1; n < each; n++ {
+		for i, root := range roots {
+			eventuallyPosts(t, s, fmt.Sprintf("C%dX", i), root, n)
+			s.Say(slackfake.Say{Channel: fmt.Sprintf("C%dX", i), Thread: root, Text: fmt.Sprint("say ", n)})
+		}
+		if n == 2 {
+			first.kill()
+		}
+	}
+	for i, root := range roots {
+		eventually(t, s, fmt.Sprintf("C%dX", i), root, "You said 0", "You said 1", "You said 2", "You said 3")
+	}
+}
+
+func eventuallyPosts(t *testing.T, s *slackfake.Server, place, thread string, n int) {
+	t.Helper()
+	storetest.Eventually(t, fmt.Sprintf("answer %d in %s", n, place), func() error {
+		if got := texts(s.Messages(place, thread)); len(got) < n {
+			return fmt.Errorf("posted %q", got)
+		}
+		return nil
+	})
+}
+
+// While Redis answers nothing, nothing is acknowledged; afterwards all of it is,
+// and all of it is answered once.
+func TestSlackWhileRedisStalls(t *testing.T) {
+	t.Parallel()
+	storetest.Need(t)
+	s, settings := slackAt(t, slackfake.Options{})
+	d := deploy(t, echo, settings...)
+	d.serve()
+	const places, each = 40, 5 // 200 events, twice as many with the mentions
+	for i := range places {
+		s.AddChannel(slackfake.Channel{ID: fmt.Sprintf("C%dX", i), Name: fmt.Sprint("x", i), Members: []string{"U0ANN", slackfake.BotUser}})
+	}
+	if err := pauseRedis(d, true); err != nil {
+		t.Fatal(err)
+	}
+	before := s.Acked()
+	var said []slackfake.Say
+	for i := range places {
+		for n := range each {
+			x := slackfake.Say{Channel: fmt.Sprintf("C%dX", i), Text: fmt.Sprintf("@bot say %d", n)}
+			x.Thread = s.Say(x)
+			said = append(said, x)
+		}
+	}
+	stalled := time.NewTimer(5 * time.Second) // what the promise is about: as long as Redis may be away
+	<-stalled.C
+	if n := s.Acked() - before; n != 0 {
+		t.Errorf("%d deliveries were acknowledged while nothing could be stored", n)
+	}
+	if err := pauseRedis(d, false); err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range said {
+		eventually(t, s, x.Channel, x.Thread, strings.Replace(x.Text, "@bot say", "You said", 1))
+	}
+	d.record(nil).settled()
+	if n := len(s.Posted()); n != places*each {
+		t.Errorf("%d posts, want %d", n, places*each)
+	}
+}
+
+// Sockets break again and again while people talk: Slack delivers again what was
+// not acknowledged, and every message is answered once.
+func TestSlackSocketsBreak(t *testing.T) {
+	t.Parallel()
+	storetest.Need(t)
+	s, settings := slackAt(t, slackfake.Options{})
+	d := deploy(t, echo, settings...)
+	d.serve()
+	const places, each, drops = 100, 5, 20
+	said := map[string]string{} // :: place and thread → answer
+	for i := range places {
+		place := fmt.Sprintf("C%dX", i)
+		s.AddChannel(slackfake.Channel{ID: place, Name: fmt.Sprint("x", i), Members: []string{"U0ANN", slackfake.BotUser}})
+		for n := range each {
+			said[place+" "+s.Say(slackfake.Say{Channel: place, Text: fmt.Sprintf("@bot say %d", n)})] = fmt.Sprint("You said ", n)
+		}
+		if i%(places/drops) == 0 {
+			s.DropSockets()
+		}
+	}
+	for where, answer := range said {
+		place, thread, _ := strings.Cut(where, " ")
+		eventually(t, s, place, thread, answer)
+	}
+	d.record(nil).settled()
+	if n := len(s.Posted()); n != places*each {
+		t.Errorf("%d posts, want %d", n, places*each)
+	}
+}
+
+// Over HTTP only what Slack has signed, just now and once, is taken.
+func TestSlackOverHTTP(t *testing.T) {
+	t.Parallel()
+	storetest.Need(t)
+	at := freeAddress(t)
+	hook := "http://" + at + "/slack/events"
+	s, settings := slackAt(t, slackfake.Options{Target: hook})
+	d := deploy(t, echo, append(settings, "MIMIKIT_SLACK_MODE=http", "MIMIKIT_SLACK_APP_TOKEN", "MIMIKIT_SLACK_SIGNING_SECRET="+slackfake.Secret, "MIMIKIT_SLACK_LISTEN="+at)...)
+	d.serve()
+	root := s.Say(slackfake.Say{Text: "@bot say one"})
+	eventually(t, s, "C0TOWN", root, "You said one")
+
+	event, err := json.Marshal(map[string]any{
+		"type": "event_callback", "team_id": slackfake.TeamID, "event_id": "Ev1",
+		"event": map[string]any{"type": "app_mention", "user": "U0ANN", "channel": "C0TOWN", "ts": "1700000000.000100", "text": slackfake.Mentions("@bot say forged")},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	send := func(body []byte, header http.Header) int {
+		t.Helper()
+		req, err := http.NewRequestWithContext(context.Background(), http.MethodPost, hook, bytes.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header = header.Clone()
+		req.Header.Set("Content-Type", "application/json")
+		resp, err := web.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		return resp.StatusCode
+	}
+	now := time.Now()
+	for name, c := range map[string]struct {
+		body   []byte
+		header http.Header
+		want   int
+	}{
+		"forged":   {event, slackfake.Signed(event, now, "another secret"), http.StatusUnauthorized},
+		"unsigned": {event, http.Header{}, http.StatusUnauthorized},
+		"stale":    {event, slackfake.Signed(event, now.Add(-6*time.Minute), slackfake.Secret), http.StatusUnauthorized},
+		"changed":  {append([]byte(" "), event...), slackfake.Signed(event, now, slackfake.Secret), http.StatusUnauthorized},
+		"too long": {bytes.Repeat([]byte(" "), 2<<20), http.Header{}, http.StatusRequestEntityTooLarge},
+	} {
+		if got := send(c.body, c.header); got != c.want {
+			t.Errorf("%s: answered %d, want %d", name, got, c.want)
+		}
+	}
+	check := []byte(`{"type":"url_verification","challenge":"c-1"}`)
+	signed := slackfake.Signed(check, now, slackfake.Secret)
+	if got := send(check, signed); got != http.StatusOK {
+		t.Errorf("the verification of the address was answered %d", got)
+	}
+	if got := send(check, signed); got != http.StatusUnauthorized {
+		t.Errorf("a replayed request was answered %d", got)
+	}
+	d.record(nil).settled()
+	if n := len(s.Posted()); n != 1 {
+		t.Errorf("%d posts, want the one answer", n)
+	}
+}
+
+// A task's progress is one message with a Cancel button; pressing it ends the
+// task within moments, and the thread is told.
+func TestSlackTaskCanceled(t *testing.T) {
+	t.Parallel()
+	storetest.Need(t)
+	needSandbox(t)
+	s, settings := slackAt(t, slackfake.Options{})
+	m := &mind{steps: []llm.ToolCall{tool("exec_shell", map[string]any{"command": "sleep 100"})}, hung: make(chan struct{})}
+	d := deploy(t, m.behave, settings...)
+	d.serve()
+	root := s.Say(slackfake.Say{Text: "@bot work: wait for a while"})
+	var shown slackfake.Message
+	storetest.Eventually(t, "the progress", func() error {
+		for _, x := range s.Messages("C0TOWN", root) {
+			if x.FromBot && strings.Contains(x.Text, "⏳") {
+				shown = x
+				return nil
+			}
+		}
+		return fmt.Errorf("posted %q", texts(s.Messages("C0TOWN", root)))
+	})
+	_, value, _ := strings.Cut(shown.Blocks, `"value":"`)
+	value, _, _ = strings.Cut(value, `"`)
+	if id := s.Press("U0ANN", "C0TOWN", shown.TS, value); id == "" {
+		t.Fatalf("there is no button %q in %s", value, shown.Blocks)
+	}
+	storetest.Eventually(t, "the end", func() error {
+		list := s.Messages("C0TOWN", root)
+		said := strings.Join(texts(list), "|")
+		if !strings.Contains(said, "🛑") || !strings.Contains(said, "The task is over") {
+			return fmt.Errorf("posted %q", said)
+		}
+		return nil
+	})
+	d.record(nil).settled()
+}
+
+// "stop" and Slack's own Stop button end what is being thought about, and the
+// thread is told; it does not wait behind the turn that it ends.
+func TestSlackStop(t *testing.T) {
+	t.Parallel()
+	storetest.Need(t)
+	s, settings := slackAt(t, slackfake.Options{})
+	d := deploy(t, echo, settings...)
+	d.serve()
+	for i, stop := range []func(root string){
+		func(root string) { s.Say(slackfake.Say{Text: "stop", Thread: root}) },
+		func(root string) { s.StopSession("C0TOWN", root, "U0ANN") },
+	} {
+		d.model.Next(llmtest.Hangs())
+		root := s.Say(slackfake.Say{Text: "@bot say one"})
+		d.thinking(1 + 2*i)
+		stop(root)
+		storetest.Eventually(t, "word of the stop", func() error {
+			if got := texts(s.Messages("C0TOWN", root)); len(got) != 1 || !strings.Contains(strings.ToLower(got[0]), "stopped") {
+				return fmt.Errorf("posted %q", got)
+			}
+			return nil
+		})
+		s.Say(slackfake.Say{Text: "say two", Thread: root})
+		eventuallyPosts(t, s, "C0TOWN", root, 2)
+	}
+}
+
+// A question is posted with a button for each option. Whoever was asked presses one,
+// also after every process was killed; the message then says who answered what, and
+// the answer goes on to whoever asked.
+func TestSlackQuestion(t *testing.T) {
+	t.Parallel()
+	storetest.Need(t)
+	s, settings := slackAt(t, slackfake.Options{})
+	s.AddUser(slackfake.User{ID: "U0BEN", Name: "ben"})
+	s.Invite("C0TOWN", "U0BEN")
+	d := deploy(t, asking, settings...)
+	node, _ := d.serve()
+	root := s.Say(slackfake.Say{Text: "@bot deploy"})
+	var asked slackfake.Message
+	storetest.Eventually(t, "the question", func() error {
+		for _, m := range s.Messages("C0TOWN", root) {
+			if strings.Contains(m.Blocks, `"production"`) && strings.Contains(m.Blocks, `"button"`) {
+				asked = m
+				return nil
+			}
+		}
+		return fmt.Errorf("posted %q", texts(s.Messages("C0TOWN", root)))
+	})
+	var values []string
+	for _, part := range strings.Split(asked.Blocks, `"value":"`)[1:] {
+		v, _, _ := strings.Cut(part, `"`)
+		values = append(values, v)
+	}
+	if len(values) < 2 {
+		t.Fatalf("buttons %q in %s", values, asked.Blocks)
+	}
+	node.kill()
+	d.serve()
+	s.Press("U0BEN", "C0TOWN", asked.TS, values[1])
+	storetest.Eventually(t, "the refusal of somebody who was not asked", func() error {
+		for _, a := range s.Answers() {
+			if strings.Contains(a.Body, "This question is for") {
+				return nil
+			}
+		}
+		return fmt.Errorf("answers %v", s.Answers())
+	})
+	s.Press("U0ANN", "C0TOWN", asked.TS, values[1])
+	storetest.Eventually(t, "the answer at whoever asked", func() error {
+		list := s.Messages("C0TOWN", root)
+		if got := strings.Join(texts(list), "|"); !strings.Contains(got, `You said "production", option "production".`) {
+			return fmt.Errorf("posted %q", got)
+		}
+		for _, a := range s.Answers() {
+			if strings.Contains(a.Body, `"replace_original":true`) && strings.Contains(a.Body, "answered: production") && !strings.Contains(a.Body, `"button"`) {
+				return nil
+			}
+		}
+		return fmt.Errorf("the question was not changed: %v", s.Answers())
+	})
+}
+
+// A file that somebody sends with a message is there for a task that works on it.
+func TestSlackFileForTask(t *testing.T) {
+	t.Parallel()
+	storetest.Need(t)
+	s, settings := slackAt(t, slackfake.Options{})
+	m := &mind{steps: []llm.ToolCall{
+		tool("search_files", map[string]any{"query": "magic", "path": "attachments"}),
+		tool("respond", map[string]any{"output": "It is read."}),
+	}}
+	d := deploy(t, m.behave, settings...)
+	d.serve()
+	long := strings.Repeat("nothing here\n", 3000) + "the magic word is plugh\n"
+	root := s.Say(slackfake.Say{Text: "@bot work: read the file", Files: []slackfake.File{{ID: "F0X", Name: "notes.txt", Type: "text/plain", Content: []byte(long)}}})
+	eventually(t, s, "C0TOWN", root, "I have started it.", "The task is over: It is read.")
+	found := false
+	for _, c := range d.model.Calls() {
+		found = found || strings.Contains(string(c.Body), "plugh")
+	}
+	if !found {
+		t.Error("the worker never saw what is in the file")
+	}
+}
+
+// needSandbox skips where no command can run, unless it must be possible.
+func needSandbox(t *testing.T) {
+	t.Helper()
+	if err := sandbox.New(sandbox.Options{}).Available(t.Context()); err != nil {
+		if os.Getenv("MIMIKIT_NEED_SANDBOX") != "" {
+			t.Fatal(err)
+		}
+		t.Skip(err)
+	}
+}
+
+// freeAddress is one that nobody listens on.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	return l.Addr().String()
+}
