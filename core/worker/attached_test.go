@@ -75,7 +75,7 @@ func TestFileName(t *testing.T) {
 			t.Errorf("%q became %q, want %q", in, got, want)
 		}
 	}
-	if got := fileName(strings.Repeat("é", 200)+".pdf"); len(got) > 120 || !strings.HasSuffix(got, ".pdf") {
+	if got := fileName(strings.Repeat("é", 200) + ".pdf"); len(got) > 120 || !strings.HasSuffix(got, ".pdf") {
 		t.Errorf("a long name became %q", got)
 	}
 }
