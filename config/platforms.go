@@ -22,6 +22,7 @@ type Slack struct {
 	Path              string        `koanf:"path"`    // where they are taken there
 	Command           string        `koanf:"command"` // the slash command, as in the app's manifest
 	Agent             string        `koanf:"agent" allow:"auto|on|off"`
+	Streaming         bool          `koanf:"streaming"`                // replies are seen in threads while they are worded
 	Sockets           int           `koanf:"sockets" allow:"1..8"`     // of all nodes together; Slack allows an app ten
 	MaxParts          int           `koanf:"maxParts" allow:"1..20"`   // messages of one reply before it becomes a file
 	CatchUp           time.Duration `koanf:"catchUp" allow:"0s..168h"` // how far back missed messages are read; 0 reads none

@@ -251,6 +251,7 @@ func (a *App) loops(model *chosenModel) ([]channel.Loop, error) {
 	}
 	t := teller.New(teller.Options{
 		Model: measured, ModelName: model.name(c.LLM.Models.Teller), Prompts: set, History: hist, Tasks: tasks, Logger: a.log, Bot: c.Name,
+		Show:   a.streamed,
 		Digest: when(c.Teller.Digest), Format: when(c.Teller.Format),
 		Debounce: orNone(c.Teller.Debounce), MaxInputWait: c.Teller.MaxInputWait, MaxResultWait: orNone(c.Thinker.MaxResultWait),
 		Timeout: c.LLM.Timeout,
@@ -259,7 +260,7 @@ func (a *App) loops(model *chosenModel) ([]channel.Loop, error) {
 	th := thinker.New(thinker.Options{
 		Model: measured, ModelName: model.name(c.LLM.Models.Thinker), Prompts: set, History: hist, Tasks: tasks, Logger: a.log, Bot: c.Name,
 		Actions: actions, Notes: notes, Style: actionStyle(c), Rounds: c.Thinker.Rounds, Mistakes: c.Thinker.Mistakes,
-		Final: c.Teller.Format == config.Auto, MinInterval: c.Thinker.MinInterval,
+		Show: a.streamed, Final: c.Teller.Format == config.Auto, MinInterval: c.Thinker.MinInterval,
 		NearEnd: a.nearEnd(), Slow: c.Review.Slow, Heavy: c.Review.Heavy,
 		Window: history.Limits{
 			Min: c.Thinker.HistoryMessages.Min, Max: c.Thinker.HistoryMessages.Max,

@@ -13,6 +13,7 @@ import (
 
 	"mimikit/adapters"
 	"mimikit/core/chat"
+	"mimikit/core/llm"
 	"mimikit/core/telemetry"
 	"mimikit/core/worker"
 )
@@ -26,7 +27,9 @@ type platform struct {
 	// progress shows what a task does as one message that changes.
 	progress func(ctx context.Context, c chat.Conversation, p progress) error
 	// fetch reads a file that somebody sent there.
-	fetch   func(ctx context.Context, f chat.Attachment, w io.Writer, most int64) error
+	fetch func(ctx context.Context, f chat.Attachment, w io.Writer, most int64) error
+	// stream lets people see a reply while it is worded; nil where nobody does.
+	stream  func(ctx context.Context, c chat.Conversation, replyID, person string) *llm.Show
 	ready   func() bool // events can reach us
 	sockets func() int  // open connections of this node
 	serve   *hook       // where the platform calls us; nil where it does not
@@ -148,4 +151,15 @@ func (a *App) attached(ctx context.Context, c chat.Conversation) ([]worker.Attac
 		})
 	}
 	return out, nil
+}
+
+// streamed lets people see a reply while it is worded, where their platform can and
+// is to.
+func (a *App) streamed(ctx context.Context, c chat.Conversation, replyID string, to chat.Author) *llm.Show {
+	for _, p := range a.platforms {
+		if p.name == c.Platform && p.stream != nil {
+			return p.stream(ctx, c, replyID, to.ID)
+		}
+	}
+	return nil
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"mimikit/config"
 	"mimikit/core/chat"
 	"mimikit/core/cluster"
+	"mimikit/core/llm"
 )
 
 // slack puts the bot's end of Slack together.
@@ -38,7 +40,7 @@ func (a *App) slack() (*platform, error) {
 	d := slackDoor{door{app: a, name: "slack", prefix: c.Command + " "}}
 	o := slack.Options{
 		Mode: mode, BotToken: c.BotToken.Reveal(), AppToken: c.AppToken.Reveal(), SigningSecret: c.SigningSecret.Reveal(),
-		APIURL: c.APIURL, Name: a.cfg.Name, Agent: agent,
+		APIURL: c.APIURL, Name: a.cfg.Name, Agent: agent, Streaming: c.Streaming,
 		Role:     func(user string, admin bool) chat.Role { return a.access.role("slack", admin, user) },
 		AllowBot: func(id string) bool { return slices.Contains(c.Bots, id) },
 		Commands: d, Home: d,
@@ -85,12 +87,42 @@ func (a *App) slack() (*platform, error) {
 			return list
 		},
 	}
+	if c.Streaming {
+		p.stream = func(ctx context.Context, c chat.Conversation, replyID, person string) *llm.Show {
+			return streamTo(ctx, a.log, bot.Poster, c, replyID, person)
+		}
+	}
 	if mode == slack.HTTPMode {
 		p.serve = &hook{listen: c.Listen, path: c.Path, handler: bot.Listener, setting: "slack.listen"}
 	} else {
 		p.sockets = func() int { return bot.Listener.State().Sockets }
 	}
 	return p, nil
+}
+
+// streamTo shows a reply while it is worded. A stream that is begun anew removes the
+// one before.
+func streamTo(ctx context.Context, log *slog.Logger, p *slack.Poster, c chat.Conversation, replyID, person string) *llm.Show {
+	s := p.Stream(ctx, c, replyID, person)
+	return &llm.Show{
+		Delta: func(text string) { s.Write(text) },
+		Restart: func() {
+			s.Close()
+			s = p.Stream(ctx, c, replyID, person)
+		},
+		End: func(kept bool) {
+			s.Close()
+			if kept {
+				return
+			}
+			// The turn may be over because it was stopped, and this must be done all the same.
+			short, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+			defer cancel()
+			if err := p.Unstream(short, c, replyID); err != nil {
+				log.Warn("slack_stream_not_removed", "conversation", c.Key(), "reply", replyID, "error", err)
+			}
+		},
+	}
 }
 
 // A slackDoor lets people on Slack give commands.

@@ -446,6 +446,39 @@ func TestSlackStop(t *testing.T) {
 	}
 }
 
+// With streaming a reply is seen while it is worded, and in the end there is one
+// message with the committed text; also when the node is killed in the middle.
+func TestSlackStreams(t *testing.T) {
+	t.Parallel()
+	storetest.Need(t)
+	for _, killed := range []bool{false, true} {
+		t.Run(fmt.Sprintf("killed %v", killed), func(t *testing.T) {
+			t.Parallel()
+			s, settings := slackAt(t, slackfake.Options{})
+			d := deploy(t, llmtest.Answers("One two three four."), append(settings, "MIMIKIT_SLACK_STREAMING=true")...)
+			d.model.Next(llmtest.Slow("One two three four.", 1500*time.Millisecond))
+			node, _ := d.serve()
+			root := s.Say(slackfake.Say{Text: "@bot count"})
+			storetest.Eventually(t, "a part of the reply", func() error {
+				if got := texts(s.Messages("C0TOWN", root)); len(got) != 1 || !strings.HasPrefix(got[0], "One") {
+					return fmt.Errorf("shown %q", got)
+				}
+				return nil
+			})
+			if killed {
+				node.kill()
+				d.serve()
+			}
+			eventually(t, s, "C0TOWN", root, "One two three four.")
+			d.record(nil).settled()
+			eventually(t, s, "C0TOWN", root, "One two three four.")
+			if s.Calls("chat.startStream") == 0 {
+				t.Error("nothing was streamed")
+			}
+		})
+	}
+}
+
 // A question is posted with a button for each option. Whoever was asked presses one,
 // also after every process was killed; the message then says who answered what, and
 // the answer goes on to whoever asked.

@@ -33,3 +33,32 @@ func (l *listener) void() {
 		l.restart()
 	}
 }
+
+// A Show lets people see an answer while its words come. It is a view and no more:
+// what counts is what is committed afterwards.
+type Show struct {
+	Delta   func(text string) // the next words
+	Restart func()            // what was shown is void; what follows begins anew
+	End     func(kept bool)   // nothing follows; what was shown is the answer, or void
+}
+
+// On has a request tell its words to the show; a nil one is told nothing.
+func (s *Show) On(req *Request) {
+	if s != nil {
+		req.OnDelta, req.OnRestart = s.Delta, s.Restart
+	}
+}
+
+// Again says that another request will give the words.
+func (s *Show) Again() {
+	if s != nil {
+		s.Restart()
+	}
+}
+
+// Close ends the show.
+func (s *Show) Close(kept bool) {
+	if s != nil {
+		s.End(kept)
+	}
+}

@@ -129,7 +129,7 @@ func (t *Teller) summary(ctx context.Context, w *channel.Work, g gathered, tasks
 	text, err = t.ask(ctx, w, "teller-digest", g.author(), prompts.Data{
 		Mode: t.o.Mode, Bot: t.o.Bot, Summary: past.Summary.Text, History: append(past.Lines, g.context...),
 		Tasks: tasks, Results: g.results, Inputs: g.inputs,
-	})
+	}, nil)
 	if ctx.Err() != nil {
 		return "", nil, context.Cause(ctx)
 	}

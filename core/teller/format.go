@@ -9,6 +9,7 @@ import (
 	"mimikit/core/channel"
 	"mimikit/core/chat"
 	"mimikit/core/history"
+	"mimikit/core/llm"
 	"mimikit/prompts"
 )
 
@@ -46,7 +47,7 @@ func (t *Teller) format(ctx context.Context, w *channel.Work) (channel.Effects, 
 		text = history.Cut(text, chat.MaxText-len(d.Notice)-2) + "\n\n" + d.Notice
 	}
 	r := &chat.Reply{
-		ID: "r-" + d.ID, Conversation: conv, Kind: chat.ReplyAnswer, Text: history.Cut(text, chat.MaxText),
+		ID: replyID(d), Conversation: conv, Kind: chat.ReplyAnswer, Text: history.Cut(text, chat.MaxText),
 		InputIDs: union(e.InputIDs, d.InputIDs), ResultIDs: d.ResultIDs,
 		CreatedAt: t.now(w),
 	}
@@ -62,6 +63,9 @@ func (t *Teller) format(ctx context.Context, w *channel.Work) (channel.Effects, 
 	}, nil
 }
 
+// replyID names the reply to a decision: always the same, whoever words it.
+func replyID(d *chat.ThinkerDecision) string { return "r-" + d.ID }
+
 // words gives the reply's text. A decision that is final is in the teller's
 // voice already, and one that stands in for a thinker that failed is a fixed
 // text: asking the model that just failed to reword it would only cost time.
@@ -75,10 +79,14 @@ func (t *Teller) words(ctx context.Context, w *channel.Work, conv chat.Conversat
 	if err != nil {
 		return "", nil, err
 	}
+	var show *llm.Show
+	if t.o.Show != nil {
+		show = t.o.Show(ctx, conv, replyID(d), d.OnBehalfOf)
+	}
 	text, err = t.ask(ctx, w, "teller", d.OnBehalfOf, prompts.Data{
 		Mode: t.o.Mode, Bot: t.o.Bot, Summary: past.Summary.Text, History: past.Lines,
 		Now: t.now(w), Platform: conv.Platform, Tasks: d.TaskSummary, Inputs: d.Inputs, Decision: own,
-	})
+	}, show)
 	if ctx.Err() != nil {
 		return "", nil, context.Cause(ctx)
 	}

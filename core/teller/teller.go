@@ -60,6 +60,10 @@ type Options struct {
 	Bot    string           // the name people know; empty means Mimikit
 	Mode   prompts.Mode     // empty means full when there is history, else minimal
 
+	// Show lets people see a reply while it is worded, as the reply of this id and to
+	// this person; nil, or its nil, shows nothing.
+	Show func(ctx context.Context, c chat.Conversation, replyID string, to chat.Author) *llm.Show
+
 	Digest When // auto: one short input without results is its own summary
 	Format When // auto: a decision that is final is posted as worded
 
@@ -110,7 +114,7 @@ func (t *Teller) Loops() []channel.Loop {
 
 // ask calls the model on an author's account. An error is either the cause of a context that is done,
 // and then ctx.Err() is not nil, or one that the caller answers with a fallback.
-func (t *Teller) ask(ctx context.Context, w *channel.Work, agent string, who chat.Author, d prompts.Data) (string, error) {
+func (t *Teller) ask(ctx context.Context, w *channel.Work, agent string, who chat.Author, d prompts.Data, show *llm.Show) (string, error) {
 	p, err := t.o.Prompts.Compose(agent, d)
 	if err != nil {
 		return "", err
@@ -126,7 +130,9 @@ func (t *Teller) ask(ctx context.Context, w *channel.Work, agent string, who cha
 		req.Place, req.Workspace = conv.PlaceKey(), conv.WorkspaceKey()
 		req.User = conv.UserKey(who.ID)
 	}
+	show.On(&req)
 	resp, err := t.o.Model.Complete(call, req)
+	show.Close(err == nil && ctx.Err() == nil && strings.TrimSpace(resp.Text) != "")
 	if ctx.Err() != nil {
 		return "", context.Cause(ctx)
 	}

@@ -37,14 +37,30 @@ func (t *Thinker) think(ctx context.Context, w *channel.Work, c *Commit, d promp
 		User: conv.UserKey(who.ID), Place: conv.PlaceKey(), Workspace: conv.WorkspaceKey(),
 		Shorten: func(round int) []llm.Message { return t.shorter(d, round) },
 	}
+	show := t.show(bounded, c)
+	show.On(&req)
+	hooks := t.hooks(w.Conversation)
+	hooks.Round = func(context.Context, []llm.Message) error {
+		show.Again()
+		return nil
+	}
 	got, err := action.Run(context.WithValue(bounded, turnKey{}, turn{c.Digest, w}), t.o.Model, req, offer, c.Turn, action.Bounds{
-		Rounds: t.o.Rounds, Errors: t.o.Mistakes, Style: t.o.Style, Hooks: t.hooks(w.Conversation),
+		Rounds: t.o.Rounds, Errors: t.o.Mistakes, Style: t.o.Style, Hooks: hooks,
 	})
 	got.Text = strings.TrimSpace(got.Text)
 	if err == nil && got.Text == "" && len(got.Effects) == 0 {
 		err = errSilent
 	}
+	show.Close(err == nil && ctx.Err() == nil && got.Text != "")
 	return got, err
+}
+
+// show shows the turn's answer while it is worded, where it is posted as it is.
+func (t *Thinker) show(ctx context.Context, c *Commit) *llm.Show {
+	if t.o.Show == nil || !t.o.Final || len(c.Digest.Inputs) == 0 {
+		return nil
+	}
+	return t.o.Show(ctx, c.Turn.Conversation, "r-t-"+strings.TrimPrefix(c.Digest.ID, "d-"), c.Turn.OnBehalfOf)
 }
 
 // hooks log what the model does.

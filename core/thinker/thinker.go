@@ -65,7 +65,10 @@ type Options struct {
 
 	// Final says that the thinker's answer is posted as it words it
 	// (teller.format: auto). Its prompt then carries the teller's voice.
-	Final       bool
+	Final bool
+	// Show lets people see an answer that is final while it is worded, as the reply
+	// of this id and to this person; nil, or its nil, shows nothing.
+	Show        func(ctx context.Context, c chat.Conversation, replyID string, to chat.Author) *llm.Show
 	MinInterval time.Duration  // between two starts in a conversation; 0 means none
 	Timeout     time.Duration  // of a turn's thinking, all rounds together; 0 means 10 min
 	Window      history.Limits // history in a prompt; zero means 20 to 100 lines within 20 KiB
