@@ -9,7 +9,10 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"mimikit/core/cluster"
 	"mimikit/core/store"
@@ -308,6 +311,44 @@ func TestBudget(t *testing.T) {
 		}
 		if _, err := node(s, prefix).Draw(t.Context(), "c", cluster.Rate{}, 0, 0); err == nil {
 			t.Error("drew from a budget without a rate")
+		}
+	})
+}
+
+// broken is a connection that first refuses, and is silent after a while.
+type broken struct{ silent time.Time }
+
+func (b *broken) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (b *broken) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (b *broken) ProcessHook(redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, _ redis.Cmder) error {
+		if time.Now().Before(b.silent) {
+			return errors.New("refused")
+		}
+		<-ctx.Done()
+		return ctx.Err()
+	}
+}
+
+// However Redis fails, a holder hears of it before the lease has run out.
+func TestLeaseIsLostInTime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := storetest.MiniRaw(t)
+		const lease = 10 * time.Second
+		l, err := cluster.New(cluster.Options{Client: s.Client, Prefix: storetest.Prefix(t), Lease: lease}).Acquire(t.Context(), "socket", 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		s.Client.AddHook(&broken{silent: began.Add(lease * 7 / 10)})
+		<-l.Lost()
+		if took := time.Since(began); took >= lease {
+			t.Errorf("told after %s, and the lease ran out after %s", took, lease)
 		}
 	})
 }

@@ -84,7 +84,7 @@ func (c *Cluster) tryAcquire(ctx context.Context, name string, places int) (*Lea
 }
 
 // renew keeps the lease, and tells that it is lost when two thirds of its time
-// have passed since Redis last confirmed it.
+// have passed since Redis last confirmed it, also while it waits for an answer.
 func (l *Lease) renew(ctx context.Context, confirmed time.Time) {
 	tick := time.NewTicker(l.c.o.Lease / 5)
 	defer tick.Stop()
@@ -95,13 +95,13 @@ func (l *Lease) renew(ctx context.Context, confirmed time.Time) {
 		case <-tick.C:
 		}
 		began := l.c.o.Now()
-		short, cancel := context.WithTimeout(ctx, l.c.o.Lease/4)
+		short, cancel := context.WithTimeout(ctx, min(l.c.o.Lease/4, max(l.c.o.Lease*2/3-began.Sub(confirmed), 0)))
 		kept, err := renewScript.Run(short, l.c.o.Client, []string{l.key()}, l.token, l.c.o.Lease.Milliseconds()).Int()
 		cancel()
 		switch {
 		case err == nil && kept == 1:
 			confirmed = began
-		case err == nil, l.c.o.Now().Sub(confirmed) > l.c.o.Lease*2/3:
+		case err == nil, l.c.o.Now().Sub(confirmed) >= l.c.o.Lease*2/3:
 			l.c.o.Logger.Warn("lease_lost", "lease", l.name, "place", l.place, "error", err)
 			close(l.lost)
 			return
