@@ -50,13 +50,15 @@ func (a access) refuses(c chat.Conversation, user string) string {
 	switch {
 	case listed(a.c.DeniedUsers, c.Platform, user), len(a.c.Users) > 0 && !listed(a.c.Users, c.Platform, user):
 		return notYou
+	case listed(a.c.DeniedPlaces, c.Platform, c.Place, c.Workspace):
+		return notHere
 	case c.Place == "": // at none, as in App Home
 		return ""
 	case c.Direct():
 		if !a.c.DirectMessages {
 			return notDM
 		}
-	case listed(a.c.DeniedPlaces, c.Platform, c.Place, c.Workspace), len(a.c.Places) > 0 && !listed(a.c.Places, c.Platform, c.Place, c.Workspace):
+	case len(a.c.Places) > 0 && !listed(a.c.Places, c.Platform, c.Place, c.Workspace):
 		return notHere
 	}
 	return ""

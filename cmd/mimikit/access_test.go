@@ -31,6 +31,8 @@ func TestAccess(t *testing.T) {
 		{"the whole workspace", config.Access{Places: []string{"slack:T1"}}, elsewhere, "U1", ""},
 		{"a denied place of it", config.Access{Places: []string{"slack:T1"}, DeniedPlaces: []string{"slack:C2"}}, elsewhere, "U1", notHere},
 		{"places do not bound direct messages", config.Access{Places: []string{"slack:C1"}, DirectMessages: true}, direct, "U1", ""},
+		{"a denied workspace is so in direct messages, too", config.Access{DeniedPlaces: []string{"slack:T1"}, DirectMessages: true}, direct, "U1", notHere},
+		{"and in App Home", config.Access{DeniedPlaces: []string{"slack:T1"}}, home, "U1", notHere},
 		{"no direct messages", config.Access{}, direct, "U1", notDM},
 		{"App Home is at no place", config.Access{Places: []string{"slack:C1"}}, home, "U1", ""},
 		{"App Home of a denied user", config.Access{DeniedUsers: []string{"slack:U1"}}, home, "U1", notYou},

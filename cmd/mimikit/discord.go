@@ -11,6 +11,7 @@ import (
 
 	"mimikit/adapters/discord"
 	"mimikit/adapters/discord/gateway"
+	"mimikit/core/admin"
 	"mimikit/core/chat"
 	"mimikit/core/cluster"
 	"mimikit/core/task"
@@ -109,7 +110,7 @@ func (d discordDoor) Run(ctx context.Context, c discord.Caller, words []string) 
 // Press does what a button stands for.
 func (d discordDoor) Press(ctx context.Context, c discord.Caller, value string) (discord.Answer, error) {
 	a, err := d.press(ctx, c.Author, c.Conversation, value)
-	return discord.Answer{Text: a.text, Buttons: a.buttons, Note: a.note}, err
+	return discord.Answer{Text: a.text, Buttons: a.buttons, Note: admin.Escape(a.note)}, err // a note there is Markdown
 }
 
 // completions bounds what autocomplete offers; Discord takes 25.

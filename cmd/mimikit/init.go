@@ -44,17 +44,32 @@ func (c *initCmd) Run(ctx context.Context, std *streams, _ *settings) error {
 	if len(set) == 0 {
 		text = nil
 	}
+	if err := holds(head+string(text), secrets); err != nil {
+		return fmt.Errorf("the answers do not hold together, and nothing was written:\n%w", err)
+	}
 	if err := c.write(file, head+string(text), 0o644); err != nil {
 		return err
 	}
 	if err := c.write(env, envFile(secrets), 0o600); err != nil {
 		return err
 	}
-	if _, err := config.Load(file, append(os.Environ(), secrets...)); err != nil {
-		return fmt.Errorf("the settings were written, and do not hold yet; mend %s or %s:\n%w", file, env, err)
-	}
 	q.tell("\nWritten, and the settings hold. Next:\n\n  set -a; . %s; set +a\n  mimikit --config %s doctor\n  mimikit --config %s serve\n", env, file, file)
 	return q.err
+}
+
+// holds tells what is wrong with settings that are not written yet.
+func holds(text string, secrets []string) error {
+	dir, err := os.MkdirTemp("", "mimikit-init-")
+	if err != nil {
+		return fmt.Errorf("check the settings: %w", err)
+	}
+	defer os.RemoveAll(dir)
+	file := filepath.Join(dir, "mimikit.yaml")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		return fmt.Errorf("check the settings: %w", err)
+	}
+	_, err = config.Load(file, append(os.Environ(), secrets...))
+	return err
 }
 
 // answers asks one thing after the other. What is left at its default is not set.
@@ -189,10 +204,41 @@ func (q *questions) secret(what, hint string) string {
 	if q.err != nil || q.in.Buffered() > 0 || !term.IsTerminal(q.file.Fd()) {
 		return q.line()
 	}
-	b, err := term.ReadPassword(q.file.Fd())
+	shown, err := term.GetState(q.file.Fd())
+	if err != nil {
+		q.err = err
+		return ""
+	}
+	s, err := q.await(func() (string, error) {
+		b, err := term.ReadPassword(q.file.Fd())
+		return string(b), err
+	})
+	if q.ctx.Err() != nil {
+		err = errors.Join(err, term.Restore(q.file.Fd(), shown)) // who reads does not come to it
+	}
 	q.tell("\n")
 	q.err = errors.Join(q.err, err)
-	return strings.TrimSpace(string(b))
+	return strings.TrimSpace(s)
+}
+
+// await gives what a read that blocks comes to, or why it is no longer waited for.
+// Then the reader is left behind, and the program ends.
+func (q *questions) await(read func() (string, error)) (string, error) {
+	type line struct {
+		text string
+		err  error
+	}
+	got := make(chan line, 1)
+	go func() {
+		s, err := read()
+		got <- line{s, err}
+	}()
+	select {
+	case l := <-got:
+		return l.text, l.err
+	case <-q.ctx.Done():
+		return "", context.Cause(q.ctx)
+	}
 }
 
 func (q *questions) line() string {
@@ -202,7 +248,7 @@ func (q *questions) line() string {
 	if q.err = context.Cause(q.ctx); q.err != nil {
 		return ""
 	}
-	s, err := q.in.ReadString('\n')
+	s, err := q.await(func() (string, error) { return q.in.ReadString('\n') })
 	if err != nil && (!errors.Is(err, io.EOF) || s == "") {
 		q.err = err
 		if errors.Is(err, io.EOF) {

@@ -1,10 +1,14 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"mimikit/core/store/storetest"
 )
 
 // What init writes holds, and holds no secret where none belongs.
@@ -47,5 +51,39 @@ func TestInit(t *testing.T) {
 	has(t, stderr, "the answers ended before the questions")
 	if again, err := os.ReadFile(file); err != nil || string(again) != string(text) {
 		t.Errorf("an unfinished round of questions changed the settings: %v", err)
+	}
+}
+
+// Answers that do not hold together leave nothing behind, so that they can be given
+// again.
+func TestInitWritesOnlyWhatHolds(t *testing.T) {
+	t.Parallel()
+	d := deploy(t, nil, "MIMIKIT_LLM_BASE_URL", "MIMIKIT_LLM_KEY", "MIMIKIT_LLM_MODEL")
+	dir := filepath.Dir(d.dir)
+	_, stderr := d.run(1, "Mimi\nn\ny\nwrong\nxapp-1\nn\nn\n", "init", "--dir", dir)
+	has(t, stderr, "nothing was written", "must begin with xoxb-")
+	for _, name := range []string{"mimikit.yaml", "mimikit.env"} {
+		if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
+			t.Errorf("%s is there", name)
+		}
+	}
+}
+
+// Ctrl-C ends the questions at once.
+func TestInitIsInterrupted(t *testing.T) {
+	t.Parallel()
+	d := deploy(t, nil)
+	p := d.sit("init", "--dir", filepath.Dir(d.dir))
+	storetest.Eventually(t, "the first question", func() error {
+		if !strings.Contains(p.seen(), "What is the bot called?") {
+			return errors.New(p.seen())
+		}
+		return nil
+	})
+	if _, err := p.in.Write([]byte(ctrlC)); err != nil {
+		t.Fatal(err)
+	}
+	if code := p.within(5 * time.Second); code != 1 {
+		t.Errorf("exit code %d\n%s", code, p.seen())
 	}
 }

@@ -128,7 +128,8 @@ func (l *lock) formSecret(r *http.Request) string {
 }
 
 // opens judges a token that somebody gave. Wrong ones are few a minute, for all
-// together, and the right one is let in even then.
+// together; after those nobody is let in for the rest of it, with the right one
+// neither, since else it could be guessed all the same. Sessions go on.
 func (l *lock) opens(given string) (right, tooMany bool) {
 	a, b := sha256.Sum256([]byte(given)), sha256.Sum256([]byte(l.token))
 	if l.token != "" && subtle.ConstantTimeCompare(a[:], b[:]) == 1 {
