@@ -35,6 +35,7 @@ type Config struct {
 	Worker     Worker     `koanf:"worker"`
 	Triggers   Triggers   `koanf:"triggers"`
 	MCP        MCP        `koanf:"mcp"`
+	Approvals  Approvals  `koanf:"approvals"`
 	Sandbox    Sandbox    `koanf:"sandbox"`
 	Workspaces Workspaces `koanf:"workspaces"`
 	Fetch      Fetch      `koanf:"fetch"`

@@ -35,7 +35,8 @@ func Default() Config {
 			Standard:           Profile{5 * time.Minute},
 			Expert:             defaultExpert(),
 		},
-		Triggers: Triggers{Look: 15 * time.Second},
+		Triggers:  Triggers{Look: 15 * time.Second},
+		Approvals: Approvals{By: ByRequester, Timeout: time.Hour},
 		Sandbox: Sandbox{
 			Mode:      "auto",
 			Timeout:   2 * time.Minute,

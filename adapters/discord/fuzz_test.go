@@ -61,7 +61,7 @@ func FuzzEvents(f *testing.F) {
 		d.bot.id, d.bot.app, d.api.http = "9", "9", &http.Client{Transport: nobody{}}
 		var i interaction
 		if json.Unmarshal(data, &i) == nil {
-			i.words()
+			i.words(nil)
 			i.focused()
 			i.person()
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/bwmarrin/discordgo"
@@ -57,14 +58,22 @@ func (o option) text() string {
 }
 
 // words are a slash command as if it had been written, each option one word or
-// several.
-func (i *interaction) words() []string {
+// several, in the order in which the commands have them: people fill them in as they
+// like.
+func (i *interaction) words(commands []Command) []string {
 	var out []string
 	for options := i.Data.Options; len(options) > 0 && len(out) < 50; {
 		var next []option
 		for _, o := range options {
 			if o.Type == int(discordgo.ApplicationCommandOptionSubCommand) || o.Type == int(discordgo.ApplicationCommandOptionSubCommandGroup) {
-				out, next = append(out, o.Name), o.Options
+				out, next = append(out, o.Name), slices.Clone(o.Options)
+				at := slices.IndexFunc(commands, func(c Command) bool { return c.Name == o.Name })
+				if at >= 0 {
+					place := func(o option) int {
+						return slices.IndexFunc(commands[at].Args, func(a Arg) bool { return a.Name == o.Name })
+					}
+					slices.SortStableFunc(next, func(a, b option) int { return place(a) - place(b) })
+				}
 				break
 			}
 			out = append(out, strings.Fields(o.text())...)
@@ -191,7 +200,7 @@ func (d *Bot) slash(ctx context.Context, i *interaction) {
 	who, err := d.caller(ctx, i)
 	var a Answer
 	if err == nil {
-		a, err = d.perform(i.person(), who, func() (Answer, error) { return d.o.Commands.Run(ctx, who, i.words()) })
+		a, err = d.perform(i.person(), who, func() (Answer, error) { return d.o.Commands.Run(ctx, who, i.words(d.o.Commands.List())) })
 	}
 	d.tell(ctx, i, d.outcome(string(i.ID), a, err), true)
 }

@@ -220,6 +220,18 @@ func TestAutocomplete(t *testing.T) {
 	})
 }
 
+// Options come in the order in which somebody filled them in, and are words in the
+// order of the command.
+func TestOptionsStandInTheirOrder(t *testing.T) {
+	t.Parallel()
+	var i interaction
+	i.Data.Options = []option{{Name: "usage", Type: 1, Options: []option{{Name: "id", Type: 3, Value: "t1"}, {Name: "of", Type: 3, Value: "task"}}}}
+	got := i.words([]Command{{Name: "tasks"}, {Name: "usage", Args: []Arg{{Name: "of"}, {Name: "id"}}}})
+	if !slices.Equal(got, []string{"usage", "task", "t1"}) {
+		t.Errorf("got %q", got)
+	}
+}
+
 func TestPressing(t *testing.T) {
 	bubble(t, func(t *testing.T, r *rig) {
 		c := &clerk{say: Answer{Note: "**ann** chose Yes"}}

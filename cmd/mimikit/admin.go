@@ -22,17 +22,18 @@ import (
 
 // commands puts the set of commands together over this process' parts.
 func (a *App) commands() (*admin.Set, error) {
-	log, err := audit.New(audit.Options{Client: a.store.Client, Key: a.cfg.Redis.Prefix + ":audit", Logger: a.log})
-	if err != nil {
-		return nil, err
-	}
 	ledger := a.books()
 	return admin.New(admin.Options{
-		Tasks: a.queue, Triggers: a.triggers, Questions: a.questions, Channels: a.node, Audit: trail{log}, Usage: ledgerView{ledger},
+		Tasks: a.queue, Triggers: a.triggers, Questions: a.questions, Channels: a.node, Audit: trail{a.trail}, Usage: ledgerView{ledger},
 		Budgets: ledgerView{ledger}, Memory: a.memory,
 		Where: &whereabouts{client: a.store.Client, keys: a.keys, node: a.node, history: history.New(a.store.Client, a.keys.History, a.log)},
 		Stop:  a.stop, Facts: a.facts, Models: a.modelHealth, Logger: a.log,
 	})
+}
+
+// newTrail is where it is kept who did what.
+func (a *App) newTrail() (*audit.Log, error) {
+	return audit.New(audit.Options{Client: a.store.Client, Key: a.cfg.Redis.Prefix + ":audit", Logger: a.log})
 }
 
 // stop ends the turn that runs where the caller is.

@@ -19,6 +19,7 @@ import (
 	"mimikit/core/action"
 	"mimikit/core/admin"
 	"mimikit/core/attachment"
+	"mimikit/core/audit"
 	"mimikit/core/blob"
 	"mimikit/core/channel"
 	"mimikit/core/chat"
@@ -73,6 +74,7 @@ type App struct {
 	cluster     *cluster.Cluster
 	platforms   []*platform
 	set         *admin.Set // the commands
+	trail       *audit.Log // of who did what
 	show        *show
 	listens     bool // it hears what happens on the platforms, and does not only post there
 
@@ -111,6 +113,9 @@ func newApp(ctx context.Context, cfg config.Config, log *slog.Logger, st *store.
 	a.show = newShow(a)
 	a.memory = memory.New(memory.Options{Client: st.Client, Keys: a.keys, Logger: log})
 	var err error
+	if a.trail, err = a.newTrail(); err != nil {
+		return nil, err
+	}
 	if a.queue, err = a.newQueue(); err != nil {
 		return nil, err
 	}
@@ -353,9 +358,9 @@ func (a *App) Run(ctx context.Context, listen string) error {
 	a.runLookback(ctx, g)
 	if a.listens {
 		a.listen(ctx, g)
-		if a.cfg.Page.Listen != "" {
-			g.Go(func() error { return a.servePage(ctx) })
-		}
+	}
+	if a.cfg.Page.Listen != "" {
+		g.Go(func() error { return a.servePage(ctx) })
 	}
 	if listen != "" {
 		if err := a.metrics.Watch(a.waiting); err != nil {

@@ -22,7 +22,7 @@ import (
 func (a *App) discord() (*platform, error) {
 	c := a.cfg.Discord
 	shared := newDiscordCluster(a.cluster)
-	d := discordDoor{door{app: a, name: "discord", prefix: "/mimikit "}}
+	d := discordDoorOf(a)
 	o := discord.Options{
 		BotToken: c.Token.Reveal(), APIURL: c.APIURL, Mode: discord.Mode(c.Mention), NoContent: !c.Content, Shards: c.Shards, DevGuild: c.Guild,
 		Role: func(p discord.Person) chat.Role {
@@ -78,6 +78,10 @@ func (a *App) discord() (*platform, error) {
 
 // A discordDoor lets people on Discord give commands.
 type discordDoor struct{ door }
+
+func discordDoorOf(a *App) discordDoor {
+	return discordDoor{door{app: a, name: "discord", prefix: "/mimikit ", operators: "/mimikit-admin "}}
+}
 
 // List gives the commands to register: those that can be given there, whoever may.
 func (d discordDoor) List() []discord.Command {

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"mimikit/adapters/adaptertest/discordfake"
+	"mimikit/adapters/discord"
+	"mimikit/core/admin"
 	"mimikit/core/llm"
 	"mimikit/core/llm/llmtest"
 	"mimikit/core/store/storetest"
@@ -270,4 +272,22 @@ func TestDiscordInviteAndDoctor(t *testing.T) {
 	has(t, out, "✗", "intent", "→")
 	_, stderr := d.with("MIMIKIT_DISCORD_TOKEN").run(1, "", "discord", "invite")
 	has(t, stderr, "--app", "MIMIKIT_DISCORD_TOKEN")
+}
+
+// Who answered is told to all with the name as it is, whatever that name would mean
+// in Markdown: the words are the bot's.
+func TestNameInANoteIsNoMarkdown(t *testing.T) {
+	t.Parallel()
+	storetest.Need(t)
+	d := deploy(t, asking)
+	d.serve()
+	d.once("note", "deploy")
+	q := d.open("note")
+	_, app := d.questions()
+	who := q.AskedTo
+	who.Name = "[log in](https://evil.example)"
+	a, err := discordDoor{door{app: app, name: "discord"}}.Press(t.Context(), discord.Caller{Author: who, Conversation: q.Conversation}, q.Buttons()[0].Value)
+	if err != nil || !strings.HasPrefix(a.Note, `\[`) || admin.Unmark(a.Note) != who.Name+" answered: staging" {
+		t.Errorf("the note is %q, %v", a.Note, err)
+	}
 }

@@ -13,6 +13,9 @@ type door struct {
 	app    *App
 	name   string
 	prefix string // of a command in a message: what a person types there
+	// operators is the prefix of commands that are not for everybody, where it is
+	// another.
+	operators string
 }
 
 // answer is what a command came to, for any platform.
@@ -29,7 +32,11 @@ func (d *door) run(ctx context.Context, who chat.Author, in chat.Conversation, p
 	if why := d.app.access.refuses(in, who.ID); why != "" {
 		return answer{text: why}, nil
 	}
-	a, err := d.app.set.Run(ctx, admin.Caller{Author: who, Conversation: in, Door: d.name, Prefix: prefix, Private: private}, words)
+	c := admin.Caller{Author: who, Conversation: in, Door: d.name, Prefix: prefix, Private: private}
+	if prefix == d.prefix {
+		c.Operators = d.operators
+	}
+	a, err := d.app.set.Run(ctx, c, words)
 	var r *admin.Refusal
 	if errors.As(err, &r) {
 		return answer{text: admin.Say(err)}, nil

@@ -68,7 +68,7 @@ func withTalks(cfg config.Config, o worker.ExpertOptions) worker.ExpertOptions {
 
 // findExpert makes the expert where its agent is to be had, and says so where it is
 // not: nobody is then offered what nobody can do.
-func (a *App) findExpert(set *prompts.Set) error {
+func (a *App) findExpert(set *prompts.Set, asks *worker.Approvals) error {
 	prices, err := priceList(a.cfg.LLM.Prices)
 	if err != nil {
 		return err
@@ -84,7 +84,7 @@ func (a *App) findExpert(set *prompts.Set) error {
 		return nil
 	}
 	a.expert = e.With(func(o *worker.ExpertOptions) {
-		o.Archive, o.Attached, o.Prices = a.taskArchive(), a.attached, prices
+		o.Archive, o.Attached, o.Prices, o.Approvals = a.taskArchive(), a.attached, prices, asks
 		if a.ledger != nil {
 			o.Ledger = a.ledger
 		}

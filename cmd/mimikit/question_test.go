@@ -9,6 +9,7 @@ import (
 	"mimikit/core/chat"
 	"mimikit/core/llm/llmtest"
 	"mimikit/core/question"
+	"mimikit/core/store"
 	"mimikit/core/store/storetest"
 	"mimikit/core/task"
 )
@@ -59,7 +60,12 @@ func (d *deployment) questions() (*question.Store, *App) {
 	if err != nil {
 		d.Fatal(err)
 	}
-	return st, &App{questions: st}
+	app := &App{questions: st, log: quiet}
+	app.store, app.cfg.Redis.Prefix = &store.Store{Client: r.client}, r.keys.Prefix
+	if app.trail, err = app.newTrail(); err != nil {
+		d.Fatal(err)
+	}
+	return st, app
 }
 
 // A question with options is posted with a numbered list, and answered by number, by

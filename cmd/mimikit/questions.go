@@ -102,7 +102,8 @@ func (a *App) pressed(ctx context.Context, who chat.Author, in chat.Conversation
 		how := closed.Error()
 		return "You are late: " + admin.Escape(how) + ".", how, true, nil
 	case errors.Is(err, question.ErrNotAsked):
-		return "This question is for " + admin.Escape(q.AskedTo.Name) + ".", "", true, nil
+		a.notAsked(ctx, who, q)
+		return "This question is for " + admin.Escape(q.For()) + ".", "", true, nil
 	case err != nil:
 		return "", "", true, err
 	}

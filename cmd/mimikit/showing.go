@@ -33,7 +33,9 @@ type show struct {
 type shownRun struct {
 	task  task.Task
 	since time.Time
-	seen  bool // it has a message
+	seen  bool          // it has, or may have, a message
+	turn  chan struct{} // held by who shows it, so that its last words come last
+	over  bool          // they are said; guarded by turn
 }
 
 func newShow(a *App) *show {
@@ -56,25 +58,35 @@ func (s *show) started(t task.Task) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.runs[t.ID] = &shownRun{task: t, since: time.Now()}
+	again := !t.StartedAt.IsZero() && time.Since(t.StartedAt) >= showAfter // a run before this one was shown
+	s.runs[t.ID] = &shownRun{task: t, since: time.Now(), seen: again, turn: make(chan struct{}, 1)}
 	if s.watches[t.Conversation] == nil {
 		s.watches[t.Conversation] = admin.NewWatch(s.app.queue, t.Conversation)
 	}
 }
 
-// ended tells how a run ended. It does not wait for the platform.
-func (s *show) ended(t task.Task, to task.Status, took time.Duration) {
+// drop forgets a run, nil where it is not known, and tells whether others of its
+// conversation are left.
+func (s *show) drop(t task.Task) (run *shownRun, others bool) {
 	s.mu.Lock()
-	run := s.runs[t.ID]
+	defer s.mu.Unlock()
+	run = s.runs[t.ID]
 	delete(s.runs, t.ID)
-	others := false
 	for _, r := range s.runs {
 		others = others || r.task.Conversation == t.Conversation
 	}
 	if !others {
 		delete(s.watches, t.Conversation)
 	}
-	s.mu.Unlock()
+	return run, others
+}
+
+// lost forgets a run that this node lost. Whoever has the task now shows it.
+func (s *show) lost(t task.Task) { s.drop(t) }
+
+// ended tells how a run ended. It does not wait for the platform.
+func (s *show) ended(t task.Task, to task.Status, took time.Duration) {
+	run, others := s.drop(t)
 	if run == nil {
 		return
 	}
@@ -82,6 +94,13 @@ func (s *show) ended(t task.Task, to task.Status, took time.Duration) {
 	s.last.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), lastIn)
 		defer cancel()
+		select {
+		case run.turn <- struct{}{}:
+			defer func() { <-run.turn }()
+		case <-ctx.Done():
+			return
+		}
+		run.over = true
 		if !others {
 			s.told(p, p.feedback.Working(ctx, t.Conversation, ""))
 		}
@@ -103,7 +122,6 @@ func (s *show) run(ctx context.Context) error {
 	for pauseFor(ctx, showEvery) == nil {
 		s.look(ctx)
 	}
-	s.last.Wait()
 	return nil
 }
 
@@ -140,10 +158,18 @@ func (s *show) lookAt(ctx context.Context, c chat.Conversation, w *admin.Watch) 
 		if run == nil {
 			continue
 		}
-		s.told(p, p.feedback.Working(ctx, c, "working on "+run.task.Title))
-		if late {
-			s.told(p, p.progress(ctx, c, progress{task: r.ID, text: progressWords(r), buttons: progressButtons(r)}))
+		select {
+		case run.turn <- struct{}{}:
+		case <-ctx.Done():
+			return
 		}
+		if !run.over {
+			s.told(p, p.feedback.Working(ctx, c, "working on "+run.task.Title))
+			if late {
+				s.told(p, p.progress(ctx, c, progress{task: r.ID, text: progressWords(r), buttons: progressButtons(r)}))
+			}
+		}
+		<-run.turn
 	}
 }
 

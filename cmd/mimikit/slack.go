@@ -12,6 +12,7 @@ import (
 
 	"mimikit/adapters/slack"
 	"mimikit/config"
+	"mimikit/core/admin"
 	"mimikit/core/chat"
 	"mimikit/core/cluster"
 	"mimikit/core/llm"
@@ -144,6 +145,9 @@ func (d slackDoor) Run(ctx context.Context, c slack.Caller, words []string) (sla
 // Press does what a button stands for.
 func (d slackDoor) Press(ctx context.Context, c slack.Caller, value string) (slack.Answer, error) {
 	a, err := d.press(ctx, c.Author, c.Conversation, value)
+	if c.Conversation.Place == "" { // in App Home, where words stand as they are
+		a.text = admin.Unmark(a.text)
+	}
 	return slack.Answer{Text: a.text, Buttons: a.buttons, Note: a.note}, err
 }
 

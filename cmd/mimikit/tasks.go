@@ -58,12 +58,16 @@ func (a *App) work(model llm.Model, m *chosenModel, set *prompts.Set) ([]action.
 	if err != nil {
 		return nil, err
 	}
+	asks, err := a.approvals()
+	if err != nil {
+		return nil, err
+	}
 	standard := worker.NewStandard(worker.Options{
 		Model: model, ModelName: m.name(c.LLM.Models.Standard), Prompts: set, Actions: actions, Tools: tools, Storage: a.files, Style: actionStyle(c),
-		Rounds: c.Worker.Rounds, Mistakes: c.Thinker.Mistakes, Bot: c.Name, Archive: a.taskArchive(), Attached: a.attached, Logger: a.log,
+		Rounds: c.Worker.Rounds, Mistakes: c.Thinker.Mistakes, Bot: c.Name, Archive: a.taskArchive(), Attached: a.attached, Approvals: asks, Logger: a.log,
 	})
 	profiles := []string{task.Standard}
-	if err := a.findExpert(set); err != nil {
+	if err := a.findExpert(set, asks); err != nil {
 		return nil, err
 	}
 	if a.expert != nil {
@@ -96,14 +100,15 @@ func (a *App) work(model llm.Model, m *chosenModel, set *prompts.Set) ([]action.
 				a.show.started(t)
 			},
 			Ended:  a.taskEnded,
+			Lost:   a.show.lost,
 			Lapsed: a.metrics.TaskLapsed,
 		},
 	})
 	if err != nil {
 		return nil, err
 	}
-	asks := thinker.QuestionActions(thinker.QuestionOptions{Issuer: a.questions.Issuer(), Store: a.questions})
-	return slices.Concat(thinker.TaskActions(options), asks), nil
+	questions := thinker.QuestionActions(thinker.QuestionOptions{Issuer: a.questions.Issuer(), Store: a.questions})
+	return slices.Concat(thinker.TaskActions(options), questions), nil
 }
 
 // tools are what a worker's actions work with.
@@ -173,7 +178,10 @@ func (a *App) runTasks(ctx context.Context, g *errgroup.Group) {
 	if a.pool == nil {
 		return
 	}
-	g.Go(func() error { return a.pool.Run(ctx) })
+	g.Go(func() error {
+		defer a.show.last.Wait() // what the stop ended has last words, too
+		return a.pool.Run(ctx)
+	})
 	a.keepAgents(ctx, g)
 	if len(a.platforms) > 0 {
 		g.Go(func() error { return a.show.run(ctx) })

@@ -42,7 +42,7 @@ func (a *App) supervising(profiles []string) error {
 	var err error
 	a.supervisor, err = supervisor.New(supervisor.Options{
 		Triggers: a.triggers, Tasks: a.queue, Files: supervisor.WorkspaceFiles(a.files), Storage: a.files.ID(),
-		Questions: a.questions, Profiles: profiles, EvalProfile: task.Standard, Budget: a.mayAsk, Logger: a.log,
+		Questions: a.questions, Profiles: profiles, EvalProfile: task.Standard, Budget: a.mayAsk, Approvals: approvers(a.cfg.Approvals), Logger: a.log,
 	})
 	return err
 }

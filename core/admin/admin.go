@@ -46,12 +46,17 @@ type Caller struct {
 	// Prefix is what stands before a command at this door, such as "!" or
 	// "/mimikit ", so that answers can name commands as the caller writes them.
 	Prefix string
+	// Operators is what stands there before the commands of operators and admins,
+	// where that is not Prefix.
+	Operators string
 	// Private says that nobody else reads the answer.
 	Private bool
 	// Owner says that the caller holds the machine that the bot's state is on, so
 	// that nothing can be kept from them.
 	Owner    bool
 	PageSize int // rows of one page; 0 means 10, at most 100
+
+	above func(name string) bool // whether a command is for more than users; set by Run
 }
 
 // Tasks is what commands do with tasks; a *task.Queue is one.
@@ -178,6 +183,10 @@ func Say(err error) string {
 // them.
 func (s *Set) Run(ctx context.Context, c Caller, words []string) (Answer, error) {
 	c.PageSize = min(cmp.Or(max(c.PageSize, 0), 10), 100)
+	c.above = func(name string) bool {
+		cmd, _ := s.command(name)
+		return cmd.Rights > chat.RoleUser
+	}
 	if len(words) == 0 {
 		words = []string{"help"}
 	}
@@ -229,4 +238,10 @@ func (q *query) audit(ctx context.Context, target, result string) {
 }
 
 // name spells a command as the caller writes it.
-func (c Caller) name(words string) string { return "`" + c.Prefix + words + "`" }
+func (c Caller) name(words string) string {
+	first, _, _ := strings.Cut(words, " ")
+	if c.Operators != "" && c.above != nil && c.above(first) {
+		return "`" + c.Operators + words + "`"
+	}
+	return "`" + c.Prefix + words + "`"
+}

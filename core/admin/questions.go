@@ -48,6 +48,15 @@ func aboutQuestion(x question.Question) task.Task {
 	return task.Task{ID: x.ID, Conversation: x.Conversation, Requester: x.AskedTo}
 }
 
+// put reports whether a question was put to the caller: by name, by role within what
+// they oversee, or to all who are in its conversation.
+func (c Caller) put(x question.Question) bool {
+	if x.AskedRole > 0 {
+		return c.role() >= x.AskedRole && c.reaches(x.Conversation)
+	}
+	return c.own(aboutQuestion(x)) || x.AskedTo.ID == "" && x.Conversation == c.Conversation
+}
+
 // A QuestionView is a question as programs are told of it. Its JSON is add-only.
 type QuestionView struct {
 	ID           string   `json:"id"`
@@ -55,6 +64,7 @@ type QuestionView struct {
 	Options      []string `json:"options,omitempty"`
 	Default      string   `json:"default,omitempty"`
 	AskedTo      string   `json:"askedTo,omitempty"`
+	AskedRole    string   `json:"askedRole,omitempty"` // the least role of who may answer
 	Conversation string   `json:"conversation"`
 	TaskID       string   `json:"taskId,omitempty"`
 	CreatedAt    string   `json:"createdAt"`
@@ -68,8 +78,7 @@ func (q *query) open(ctx context.Context, scope string) (out []question.Question
 		return nil, err
 	}
 	for _, x := range list {
-		about := aboutQuestion(x)
-		mine := q.c.own(about) || x.AskedTo.ID == "" && x.Conversation == q.c.Conversation
+		mine := q.c.put(x)
 		switch {
 		case x.Status != question.Open:
 		case scope == "mine" && mine, scope == "here" && x.Conversation == q.c.Conversation && (mine || q.c.reaches(x.Conversation)), scope == "all" && q.c.reaches(x.Conversation):
@@ -106,11 +115,16 @@ func (q *query) questions(ctx context.Context, args []string) (Answer, error) {
 	for i, x := range list {
 		about[i] = aboutQuestion(x)
 	}
+	var whole []string // of what is decided about: nobody should by its beginning alone
 	for i, short := range shortIDs(about) {
 		x := list[i]
 		v := QuestionView{ID: x.ID, Question: withheld, AskedTo: x.AskedTo.ID, Conversation: x.Conversation.Key(), TaskID: x.TaskID, CreatedAt: rfc(x.CreatedAt), Deadline: rfc(x.Deadline)}
 		options := ""
-		if q.readsTask(about[i]) {
+		if x.AskedRole > 0 {
+			v.AskedRole = x.AskedRole.String()
+		}
+		// Who decides by role must see about what, wherever it was asked.
+		if reads := q.reads(x.Conversation, q.c.own(about[i]) || x.AskedRole > 0 && q.c.put(x)); reads {
 			v.Question, v.Options, v.Default = clean(x.Text), x.Options, x.Default
 			options = clean(strings.Join(x.Options, ", "))
 		}
@@ -118,12 +132,18 @@ func (q *query) questions(ctx context.Context, args []string) (Answer, error) {
 		if !x.Deadline.IsZero() {
 			until = q.ago(x.Deadline)
 		}
-		who := "everybody"
+		who := x.For()
 		if x.AskedTo.ID != "" {
 			who = q.asker(about[i])
 		}
+		if x.OnlyOptions && v.Question != withheld {
+			whole = append(whole, code(short)+"\n\n"+Clean(x.Text))
+		}
 		tab.row(short, cut(v.Question, 80), cut(options, 60), who, until)
 		views = append(views, v)
+	}
+	for _, text := range whole {
+		a.say(text)
 	}
 	a.say("To answer one, write " + q.c.name("answer <id> <number or words>") + ".")
 	return a, nil
@@ -156,13 +176,17 @@ func (q *query) answer(ctx context.Context, args []string) (Answer, error) {
 	x := found[0]
 	q.target = x.ID
 	text, option, _ := x.Read(strings.Join(args[1:], " "), true)
-	_, _, err := q.o.Questions.Answer(ctx, x, question.Answer{By: q.c.Author, Text: text, Option: option, How: question.ByText, At: q.o.Now()})
+	by := q.c.Author
+	by.Role = q.c.role()
+	_, _, err := q.o.Questions.Answer(ctx, x, question.Answer{By: by, Text: text, Option: option, How: question.ByText, At: q.o.Now()})
 	var closed *question.ClosedError
 	switch {
 	case errors.As(err, &closed):
 		return Answer{}, refuse("You are late: %s.", Escape(closed.Error()))
 	case errors.Is(err, question.ErrNotAsked):
-		return Answer{}, forbid("This question is for %s.", Escape(personName(x.AskedTo)))
+		return Answer{}, forbid("This question is for %s.", Escape(x.For()))
+	case errors.Is(err, question.ErrNoOption):
+		return Answer{}, refuse("That is none of its answers, which are: %s.", Escape(strings.Join(x.Options, ", ")))
 	case errors.Is(err, question.ErrUnknown):
 		return Answer{}, refuse("%s is gone meanwhile.", code(brief(x.ID)))
 	case err != nil:

@@ -340,3 +340,12 @@ func TestFeedbackIsNarrowed(t *testing.T) {
 	r.no(at(ola, thread), "feedback 1 2")
 	r.no(at(ann, thread), "feedback")
 }
+
+// Where operators have a command of their own, answers name theirs by it.
+func TestOperatorsPrefix(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	c := at(ada, thread)
+	c.Prefix, c.Operators = "/bot ", "/bot-admin "
+	has(t, r.ok(c, "help"), "`/bot tasks ", "`/bot-admin dead ", "`/bot-admin audit ")
+}

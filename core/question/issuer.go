@@ -31,8 +31,10 @@ type Draft struct {
 	Options      []string
 	Default      string
 	Timeout      time.Duration // up to MaxTimeout; 0 means DefaultTimeout, negative none
-	AskedTo      chat.Author   // without an ID everybody may answer
-	TaskID       string        // of the task that waits; it has no deadline
+	AskedTo      chat.Author   // without an ID everybody may answer, or, with AskedRole, who has that
+	AskedRole    chat.Role     // or a greater one, in the workspace of the conversation
+	OnlyOptions  bool          // no other words are an answer
+	TaskID       string        // of the task that waits; it has a deadline only with a Timeout, and then a Default
 	TaskQuestion string        // what that task calls the question
 	TraceID      string
 	Traceparent  string
@@ -49,19 +51,19 @@ func (is *Issuer) Create(d Draft) (Question, channel.Call, channel.Publish, erro
 	p := is.Tasks.Keys.Partition(d.Conversation.Key())
 	q := Question{
 		ID: cmp.Or(d.ID, NewID(now, p, is.rand())), Conversation: d.Conversation, Text: strings.ToValidUTF8(strings.TrimSpace(d.Text), "�"), Options: d.Options,
-		Default: d.Default, AskedTo: d.AskedTo, TaskID: d.TaskID, TaskQuestion: d.TaskQuestion, TraceID: d.TraceID, CreatedAt: now, Status: Open,
+		Default: d.Default, AskedTo: d.AskedTo, AskedRole: d.AskedRole, OnlyOptions: d.OnlyOptions, TaskID: d.TaskID, TaskQuestion: d.TaskQuestion, TraceID: d.TraceID, CreatedAt: now, Status: Open,
 	}
 	if q.AskedTo.Bot {
 		q.AskedTo = chat.Author{} // a bot answers nothing
 	}
-	if err := q.check(); err != nil {
-		return fail(err)
-	}
 	if d.Timeout > MaxTimeout {
 		return fail(fmt.Errorf("timeout %s: at most %s are allowed", d.Timeout, MaxTimeout))
 	}
-	if d.TaskID == "" && d.Timeout >= 0 {
+	if d.Timeout > 0 || d.TaskID == "" && d.Timeout == 0 {
 		q.Deadline = now.Add(cmp.Or(d.Timeout, DefaultTimeout)).Truncate(time.Millisecond)
+	}
+	if err := q.check(); err != nil {
+		return fail(err)
 	}
 	if _, at, err := ParseID(q.ID); err != nil {
 		return fail(err)
@@ -69,7 +71,7 @@ func (is *Issuer) Create(d Draft) (Question, channel.Call, channel.Publish, erro
 		return fail(fmt.Errorf("question %s lives in partition %d, but its conversation %s in %d", q.ID, at, d.Conversation, p))
 	}
 	rowJSON, err := json.Marshal(row{
-		Schema: Schema, ID: q.ID, Conversation: q.Conversation, Text: q.Text, Options: q.Options, Default: q.Default, AskedTo: q.AskedTo,
+		Schema: Schema, ID: q.ID, Conversation: q.Conversation, Text: q.Text, Options: q.Options, Default: q.Default, AskedTo: q.AskedTo, AskedRole: q.AskedRole, OnlyOptions: q.OnlyOptions,
 		TaskID: q.TaskID, TaskQuestion: q.TaskQuestion, TraceID: q.TraceID,
 	})
 	if err != nil {
@@ -77,6 +79,11 @@ func (is *Issuer) Create(d Draft) (Question, channel.Call, channel.Publish, erro
 	}
 	st := state{Conv: q.Conversation.Key(), Made: strconv.FormatUint(is.rand(), 36), Task: q.TaskID, Asked: q.TaskQuestion, Fallback: q.Default}
 	if !q.Deadline.IsZero() {
+		if q.TaskID != "" {
+			if st.LateBy, err = jsonText(deadlineAuthor); err != nil {
+				return fail(err)
+			}
+		}
 		if st.Late, err = late(q, d.Traceparent); err != nil {
 			return fail(err)
 		}
@@ -91,10 +98,14 @@ func (is *Issuer) Create(d Draft) (Question, channel.Call, channel.Publish, erro
 	return q, is.op(p, "create", q.ID, string(rowJSON), string(stateJSON), stamp(q.Deadline), strconv.Itoa(MaxOpen)), post, nil
 }
 
-// late is the input of the deadline.
+// deadlineAuthor is who answers when nobody did.
+var deadlineAuthor = chat.Author{ID: "deadline", Name: "deadline", Role: chat.RoleUser, Bot: true}
+
+// late is the input of the deadline; where a task waits, which takes the default, it
+// is the post that says so.
 func late(q Question, traceparent string) ([]string, error) {
 	in := chat.UserInput{
-		ID: "late-" + q.ID, Conversation: q.Conversation, Kind: chat.KindAnswer, Author: chat.Author{ID: "deadline", Name: "deadline", Role: chat.RoleUser, Bot: true},
+		ID: "late-" + q.ID, Conversation: q.Conversation, Kind: chat.KindAnswer, Author: deadlineAuthor,
 		Text:      "Nobody answered in time, so this question is withdrawn: " + q.Text,
 		Addressed: true, Question: q.ID, At: q.Deadline,
 	}
@@ -106,7 +117,11 @@ func late(q Question, traceparent string) ([]string, error) {
 			}
 		}
 	}
-	return fields(in, channel.Entry{Kind: string(in.Kind), Conversation: in.Conversation.Key(), InputIDs: []string{in.ID}, TraceID: q.TraceID, Traceparent: traceparent})
+	var payload any = in
+	if q.TaskID != "" {
+		payload = chat.Reply{ID: "ra-" + q.ID, Conversation: q.Conversation, Kind: chat.ReplyNotice, Text: in.Text, InputIDs: []string{in.ID}, CreatedAt: in.At}
+	}
+	return fields(payload, channel.Entry{Kind: string(in.Kind), Conversation: in.Conversation.Key(), InputIDs: []string{in.ID}, TraceID: q.TraceID, Traceparent: traceparent})
 }
 
 // fields are those of an entry with a payload.

@@ -49,7 +49,9 @@ type Question struct {
 	Options      []string
 	Default      string
 	AskedTo      chat.Author // who alone may answer; without an ID everybody
-	TaskID       string      // of the planner that waits for the answer; "": the conversation does
+	AskedRole    chat.Role   // the least role of who may answer, in the workspace of the conversation; AskedTo is then nobody. 0: none
+	OnlyOptions  bool        // no other words are an answer
+	TaskID       string      // of the task that waits for the answer; "": the conversation does
 	TaskQuestion string      // what that task calls the question
 	TraceID      string
 	CreatedAt    time.Time
@@ -113,14 +115,39 @@ func (e *ClosedError) Error() string {
 // ErrNotAsked says that somebody answered who was not asked.
 var ErrNotAsked = errors.New("somebody else was asked")
 
-// MayAnswer reports whether a person was asked.
+// ErrNoOption says that only the options of a question are an answer to it.
+var ErrNoOption = errors.New("only one of its options is an answer")
+
+// MayAnswer reports whether a person was asked. The role of who must be the one that
+// they have in the workspace of the question's conversation.
 func (q Question) MayAnswer(who chat.Author) bool {
-	return !who.Bot && who.ID != "" && (q.AskedTo.ID == "" || q.AskedTo.ID == who.ID)
+	switch {
+	case who.Bot || who.ID == "":
+		return false
+	case q.AskedRole > 0:
+		return who.Role >= q.AskedRole && who.Role <= chat.RoleAdmin
+	}
+	return q.AskedTo.ID == "" || q.AskedTo.ID == who.ID
+}
+
+// For names who was asked.
+func (q Question) For() string {
+	switch {
+	case q.AskedRole > chat.RoleUser && q.AskedRole < chat.RoleAdmin:
+		return q.AskedRole.String() + "s and admins"
+	case q.AskedRole > 0:
+		return q.AskedRole.String() + "s"
+	case q.AskedTo.ID == "":
+		return "everybody"
+	case q.AskedTo.Name == "":
+		return q.AskedTo.ID
+	}
+	return q.AskedTo.Name
 }
 
 // Read tells what a text says as an answer: one of the options by its number or its
-// words; or, where direct, in talk between that person and the bot, anything. Other
-// texts are talk.
+// words; or, where direct, in talk between that person and the bot, anything, unless
+// only the options are an answer. Other texts are talk.
 func (q Question) Read(text string, direct bool) (answer, option string, ok bool) {
 	text = strings.TrimSpace(text)
 	if text == "" {
@@ -135,7 +162,7 @@ func (q Question) Read(text string, direct bool) (answer, option string, ok bool
 			return o, o, true
 		}
 	}
-	return text, "", direct
+	return text, "", direct && !q.OnlyOptions
 }
 
 // Words are the question with its options as a numbered list, as a history keeps it.
@@ -202,6 +229,12 @@ func (q Question) check() error {
 		return fmt.Errorf("default: it has %d bytes; at most %d are allowed", len(q.Default), MaxText)
 	case q.Default != "" && len(q.Options) > 0 && !slices.Contains(q.Options, q.Default):
 		return fmt.Errorf("default: %q is none of the options", q.Default)
+	case q.OnlyOptions && len(q.Options) == 0:
+		return errors.New("options: there are none, and nothing else would be an answer")
+	case q.AskedRole < 0 || q.AskedRole > chat.RoleAdmin || q.AskedRole > 0 && q.AskedTo.ID != "":
+		return errors.New("it is put to a person or to a role, which is one of user, operator and admin")
+	case !q.Deadline.IsZero() && q.TaskID != "" && q.Default == "":
+		return errors.New("default: a task that waits until a deadline needs one")
 	case q.Conversation.Platform == "" || q.Conversation.Place == "":
 		return errors.New("it has no conversation")
 	}

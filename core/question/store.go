@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -122,10 +123,14 @@ type Answer struct {
 const remember = 26 * time.Hour
 
 // Answer closes a question with an answer, and hands that on. heard says that the
-// message was heard before. It fails with ErrUnknown, ErrNotAsked or a *[ClosedError].
+// message was heard before. It fails with ErrUnknown, ErrNotAsked, ErrNoOption or a
+// *[ClosedError].
 func (s *Store) Answer(ctx context.Context, q Question, a Answer) (inputID string, heard bool, err error) {
 	if !q.MayAnswer(a.By) {
 		return "", false, fmt.Errorf("answer question %s: %w", q.ID, ErrNotAsked)
+	}
+	if q.OnlyOptions && (a.Option == "" || a.Option != a.Text || !slices.Contains(q.Options, a.Option)) {
+		return "", false, fmt.Errorf("answer question %s: %w: %q", q.ID, ErrNoOption, q.Options)
 	}
 	_, p, err := ParseID(q.ID)
 	if err != nil {

@@ -22,6 +22,8 @@ type row struct {
 	Options      []string          `json:"options,omitempty"`
 	Default      string            `json:"default,omitempty"`
 	AskedTo      chat.Author       `json:"askedTo,omitzero"`
+	AskedRole    chat.Role         `json:"askedRole,omitempty"`
+	OnlyOptions  bool              `json:"onlyOptions,omitempty"`
 	TaskID       string            `json:"taskId,omitempty"`
 	TaskQuestion string            `json:"taskQuestion,omitempty"`
 	TraceID      string            `json:"traceId,omitempty"`
@@ -38,7 +40,8 @@ type state struct {
 	Task     string   `json:"task,omitempty"`
 	Asked    string   `json:"asked,omitempty"`    // the task's own id of the question
 	Fallback string   `json:"fallback,omitempty"` // the default
-	Late     []string `json:"late,omitempty"`     // fields of the input at the deadline
+	Late     []string `json:"late,omitempty"`     // fields of the input at the deadline, or of the reply where a task waits
+	LateBy   string   `json:"lateBy,omitempty"`   // JSON of who answers a task then
 
 	Status   string `json:"status,omitempty"`
 	Created  string `json:"created,omitempty"`
@@ -58,7 +61,7 @@ func read(id, rowJSON, stateJSON string) (Question, error) {
 		return Question{ID: id}, fmt.Errorf("read question %s: %w", id, err)
 	}
 	q := Question{
-		ID: id, Conversation: r.Conversation, Text: r.Text, Options: r.Options, Default: r.Default, AskedTo: r.AskedTo, TaskID: r.TaskID,
+		ID: id, Conversation: r.Conversation, Text: r.Text, Options: r.Options, Default: r.Default, AskedTo: r.AskedTo, AskedRole: r.AskedRole, OnlyOptions: r.OnlyOptions, TaskID: r.TaskID,
 		TaskQuestion: r.TaskQuestion, TraceID: r.TraceID, CreatedAt: moment(s.Created), Deadline: moment(s.Deadline), Status: Status(s.Status),
 		Answer: s.Answer, Option: s.Option, AnsweredAt: moment(s.At), How: s.How, Reason: s.Reason,
 	}

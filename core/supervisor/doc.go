@@ -20,6 +20,8 @@
 //   - A task that a trigger starts acts on behalf of who asked for the trigger. What
 //     it is told of the results that it waited for is quoted as data.
 //   - A planner that must know something waits until it is answered; no time runs.
+//     Another task that asks whether it may do something is answered with a refusal
+//     when nobody who decides that has answered in time, or can be asked.
 //   - Conditions are put to a model for one person of one conversation at a time, so
 //     that nothing crosses to another, and within the budget.
 package supervisor

@@ -118,18 +118,23 @@ func (s *Supervisor) output(ctx context.Context, r chat.TaskResult) (string, err
 	return out, nil
 }
 
-// failed tells people of a plan whose result was given up. Of other results nobody
-// waits here: a trigger that was not woken looks again when it is due.
+// failed tells people of a plan whose result was given up, and ends a task that would
+// wait for ever. Of other results nobody waits here: a trigger that was not woken looks
+// again when it is due.
 func (s *Supervisor) failed(w *channel.Work, reason string) channel.Effects {
 	var fx channel.Effects
 	for _, e := range w.Entries {
-		if r, ok := e.Value.(*chat.TaskResult); ok && r.Profile == task.Planner && r.Conversation.Key() == w.Conversation {
-			if r.Status == task.Waiting { // it would wait for ever; its end is told like any
-				if cancel, err := s.tasks.Cancel(r.Conversation, r.ID, r.Requester, "its question could not be asked: "+reason); err == nil {
-					fx.Calls = append(fx.Calls, cancel)
-					continue
-				}
+		r, ok := e.Value.(*chat.TaskResult)
+		if !ok || r.Conversation.Key() != w.Conversation {
+			continue
+		}
+		if r.Status == task.Waiting { // it would wait for ever; its end is told like any
+			if cancel, err := s.tasks.Cancel(r.Conversation, r.ID, r.Requester, "its question could not be asked: "+reason); err == nil {
+				fx.Calls = append(fx.Calls, cancel)
+				continue
 			}
+		}
+		if r.Profile == task.Planner {
 			fx.Publish = append(fx.Publish, report(*r, "the plan could not be carried out: "+reason))
 		}
 	}

@@ -82,23 +82,31 @@ func within(c *action.Condition, known map[string]bool) bool {
 }
 
 // stepped hands on the end of a step: a success into the history, anything else to
-// the people.
+// the people. It asks what a task that waits asks, and takes that back at its end.
 func (s *Supervisor) stepped(ctx context.Context, r chat.TaskResult) (channel.Effects, error) {
-	if r.ParentTaskID == "" || !task.Over(r.Status) {
+	if r.Status == task.Waiting {
+		return s.ask(ctx, r)
+	}
+	if !task.Over(r.Status) {
 		return channel.Effects{}, nil
+	}
+	var fx channel.Effects
+	var err error
+	if fx.Calls, err = s.withdraw(ctx, r); err != nil || r.ParentTaskID == "" {
+		return fx, err
 	}
 	t, err := s.o.Tasks.Get(ctx, r.ID)
 	switch {
-	case errors.Is(err, task.ErrUnknown):
-		return channel.Effects{}, nil // of long ago
+	case errors.Is(err, task.ErrUnknown): // of long ago
 	case err != nil:
 		return channel.Effects{}, err
 	case !t.Internal: // people hear of it by themselves
-		return channel.Effects{}, nil
 	case r.Status == task.Succeeded:
-		return channel.Effects{History: []string{history.Encode(history.ResultLine(r))}}, nil
+		fx.History = []string{history.Encode(history.ResultLine(r))}
+	default:
+		fx.Publish = []channel.Publish{tell(r)}
 	}
-	return channel.Effects{Publish: []channel.Publish{tell(r)}}, nil
+	return fx, nil
 }
 
 // set says what a plan has set up, and whether some of it waits for more than the

@@ -41,6 +41,10 @@ type Options struct {
 	// clock keeps. nil: a plan that asks is given up, and its question told.
 	Questions *question.Store
 
+	// Approvals say who is asked when a task that is no planner waits: whether it may do
+	// something. The zero value asks who wanted the task, for question.DefaultTimeout.
+	Approvals Approvals
+
 	// Budget refuses a model's look at the conditions of a person, with the reason.
 	// nil allows all.
 	Budget func(ctx context.Context, c chat.Conversation, by chat.Author) error
@@ -56,6 +60,12 @@ type Options struct {
 	Look   time.Duration    // how often a partition is looked at when nothing is heard of it (default 1 min)
 	Fired  func(t trigger.Trigger, taskID string)
 	Logger *slog.Logger // default: discards
+}
+
+// Approvals say who decides what a task may do.
+type Approvals struct {
+	By      chat.Role     // the least role in the conversation's workspace; 0: who wanted the task, alone
+	Timeout time.Duration // after which the default is taken, up to question.MaxTimeout; 0 means question.DefaultTimeout
 }
 
 // A Question is one condition that a model is asked about.

@@ -37,6 +37,7 @@ type PoolOptions struct {
 type Hooks struct {
 	Started func(t Task)
 	Ended   func(t Task, to Status, took time.Duration) // to is pending, deferred or waiting when it goes on later
+	Lost    func(t Task)                                // what was started did not end here: its outcome could not be settled
 	Lapsed  func()                                      // a run was found to have lapsed, wherever it ran
 }
 

@@ -100,8 +100,11 @@ func (p *Pool) serve(rest context.Context, r *Run, runner Runner) {
 	default:
 		p.log.Info("worker_end", append(attrs, "error", e.err)...)
 	}
-	if err == nil && p.o.Hooks.Ended != nil {
-		p.o.Hooks.Ended(r.Task, to, took)
+	switch h := p.o.Hooks; {
+	case err == nil && h.Ended != nil:
+		h.Ended(r.Task, to, took)
+	case err != nil && h.Lost != nil:
+		h.Lost(r.Task)
 	}
 }
 

@@ -28,6 +28,7 @@ const (
 	mostAttached  = 20      // the newest
 	maxAttached   = 8 << 20 // bytes of one: as large as a file of a workspace may be written
 	fetchAttached = time.Minute
+	fetchAll      = 2 * time.Minute // of them together, so that a silent host does not use up the task's time
 )
 
 // bring puts what people sent into the workspace, what is not there yet, and tells
@@ -53,6 +54,8 @@ func (j *job) bring(ctx context.Context) []prompts.Fact {
 		}
 	}
 	var facts []prompts.Fact
+	ctx, cancel := context.WithTimeout(ctx, fetchAll)
+	defer cancel()
 	for _, a := range list {
 		at := path.Join(attachedDir, fileName(a.ID), fileName(a.Name))
 		if !have[at] {

@@ -17,6 +17,10 @@ type checkpoint struct {
 	Steps   []message `json:"steps,omitempty"`   // what they added to the talk with the model
 	Storage string    `json:"storage,omitempty"` // where the files are
 	Asked   []asked   `json:"asked,omitempty"`   // of a planner: what people have answered
+	// Pending is the call that waits for somebody's word, and Allowed what may be done
+	// as often as it is wanted, by its digest.
+	Pending *pending `json:"pending,omitempty"`
+	Allowed []string `json:"allowed,omitempty"`
 	// Agent is where an expert's agent stands.
 	Agent *agentState `json:"agent,omitempty"`
 }

@@ -16,6 +16,8 @@
 //   - files stay in the conversation's workspace, commands in a sandbox, and web
 //     pages are public ones; where one of these is not to be had the model is told
 //     so, and why, and goes on without it;
+//   - a call that needs somebody's word ([Approvals]) is carried out only when it is,
+//     byte for byte, the one that was shown and allowed; silence is a refusal;
 //   - rounds, time and output are bounded over all runs of a task together where
 //     that is meant, and what was cut says so.
 package worker

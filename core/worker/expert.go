@@ -72,7 +72,10 @@ type ExpertOptions struct {
 	Archive  *Archive
 	Talks    *Talks // keeps what agents said, in files for people; nil keeps none
 	Attached func(ctx context.Context, c chat.Conversation) ([]Attached, error)
-	Scrubber *llm.Scrubber // takes secrets out of what is kept; nil means one that knows the key
+	// Approvals may have it ask before it begins. They do not reach the commands that
+	// the agent runs by itself. nil: it never asks.
+	Approvals *Approvals
+	Scrubber  *llm.Scrubber // takes secrets out of what is kept; nil means one that knows the key
 	// Ledger books what the agent used, and lets none begin whose budget is spent; nil
 	// books nothing. Prices say what it cost.
 	Ledger llm.Ledger
@@ -120,7 +123,7 @@ func NewExpert(o ExpertOptions) *Expert {
 		o.Scrubber = llm.NewScrubber(o.Endpoint.Key)
 	}
 	return &Expert{o: o, homes: inUse{of: map[string]int{}}, inner: &Standard{Options{
-		Archive: o.Archive, Logger: o.Logger, Now: o.Now, Storage: o.Storage, Attached: o.Attached,
+		Archive: o.Archive, Logger: o.Logger, Now: o.Now, Storage: o.Storage, Attached: o.Attached, Approvals: o.Approvals,
 	}}}
 }
 
@@ -139,6 +142,10 @@ func (e *Expert) run(ctx context.Context, t task.Task, prompt string, keep keepe
 	began := e.o.Now()
 	defer func() {
 		took := e.o.Now().Sub(began)
+		if out.Ask != nil {
+			log.InfoContext(ctx, "worker_end", "took_ms", took.Milliseconds(), "ok", err == nil, "asks", true)
+			return
+		}
 		out.ArchivePath = e.o.Archive.write(log, t, prompt, out, err, e.o.Now())
 		if e.o.Ran != nil {
 			e.o.Ran(out.Usage, took, err)
@@ -154,6 +161,9 @@ func (e *Expert) run(ctx context.Context, t task.Task, prompt string, keep keepe
 		return out, err
 	}
 	defer j.files.Close()
+	if out.Ask, err = j.begin(ctx, e.o.Approvals, prompt); out.Ask != nil || err != nil {
+		return out, err
+	}
 	home, release, err := e.home(t.Conversation.Key())
 	if err != nil {
 		return out, err

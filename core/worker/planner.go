@@ -138,11 +138,7 @@ func (p *Planner) plan(ctx context.Context, j *job, prompt string) (task.Outcome
 		return task.Outcome{}, err
 	}
 	if j.hear(t) {
-		data, err := j.at.encode()
-		if err != nil {
-			return task.Outcome{}, err
-		}
-		if err := j.keep.SaveCheckpoint(ctx, data); err != nil {
+		if err := j.save(ctx); err != nil {
 			return task.Outcome{}, err
 		}
 	}
@@ -256,12 +252,8 @@ func (p *Planner) outcome(ctx context.Context, j *job, got action.Result, err er
 			return out, task.Final(fmt.Errorf("%w after %d steps: there are more questions than steps", errNoResult, j.at.Rounds))
 		}
 		j.at.Steps = nil // the answer may change what they were for
-		data, err := j.at.encode()
-		if err == nil {
-			err = j.keep.SaveCheckpoint(ctx, data)
-		}
 		out.Ask = &chat.TaskQuestion{Question: q.Question, Options: q.Options, Default: q.Default}
-		return out, err
+		return out, j.save(ctx)
 	case action.PlanFailed.Name:
 		var f action.PlanFailure
 		if err := json.Unmarshal(raw, &f); err != nil {

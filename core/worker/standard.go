@@ -46,9 +46,10 @@ type Options struct {
 	Archive  *Archive           // nil keeps no files for people
 	// Attached lists the files that people sent in a conversation, the oldest first;
 	// nil means that there are none.
-	Attached func(ctx context.Context, c chat.Conversation) ([]Attached, error)
-	Logger   *slog.Logger     // nil means slog's default
-	Now      func() time.Time // nil means time.Now
+	Attached  func(ctx context.Context, c chat.Conversation) ([]Attached, error)
+	Approvals *Approvals       // which calls ask first; nil: none
+	Logger    *slog.Logger     // nil means slog's default
+	Now       func() time.Time // nil means time.Now
 }
 
 // A Standard does the work of the standard profile. It is safe for concurrent use.
@@ -95,8 +96,10 @@ func (s *Standard) run(ctx context.Context, t task.Task, prompt string, keep kee
 	log.InfoContext(ctx, "worker_start")
 	began := s.o.Now()
 	defer func() {
-		out.ArchivePath = s.o.Archive.write(log, t, prompt, out, err, s.o.Now())
-		log.InfoContext(ctx, "worker_end", "took_ms", s.o.Now().Sub(began).Milliseconds(), "ok", err == nil, "error", err,
+		if out.Ask == nil {
+			out.ArchivePath = s.o.Archive.write(log, t, prompt, out, err, s.o.Now())
+		}
+		log.InfoContext(ctx, "worker_end", "took_ms", s.o.Now().Sub(began).Milliseconds(), "ok", err == nil, "asks", out.Ask != nil, "error", err,
 			"calls", out.Usage.Calls, "prompt_tokens", out.Usage.Prompt, "completion_tokens", out.Usage.Completion, "cost_micros", out.Usage.Cost)
 	}()
 	j := &job{Standard: s, task: t, keep: keep, log: log}
@@ -165,25 +168,62 @@ func (j *job) work(ctx context.Context, prompt string) (task.Outcome, error) {
 	if err := j.report(ctx, event); err != nil {
 		return task.Outcome{}, err
 	}
-	left := j.o.Rounds - j.at.Rounds
-	if left <= 0 {
-		return task.Outcome{}, task.Final(fmt.Errorf("%w after %d steps", errNoResult, j.at.Rounds))
+	if ask, err := j.decide(ctx); ask != nil || err != nil {
+		return task.Outcome{Ask: ask}, err
+	}
+	p := j.at.Pending
+	if p != nil && !p.allowed() {
+		j.decline(j.refusal() + "; do not try it again, go on without it, or say in the result what was not done")
+		if err := j.save(ctx); err != nil {
+			return task.Outcome{}, err
+		}
+		p = nil
 	}
 	turn := action.NewTurn(j.task.Conversation, nil, j.task.Requester, j.o.Now(), j.task.TraceID)
-	offer := j.actions(ctx).For(action.WorkerStandard, turn.Rights)
-	data := j.data(prompt, offer)
+	g := &gate{job: j, offer: j.actions(ctx).For(action.WorkerStandard, turn.Rights)}
+	data := j.data(prompt, g.offer)
 	data.Workspace = append(data.Workspace, j.bring(ctx)...)
-	p, err := j.o.Prompts.Compose("worker-standard", data)
+	composed, err := j.o.Prompts.Compose("worker-standard", data)
 	if err != nil {
 		return task.Outcome{}, err
 	}
-	base := p.Messages()
-	req := j.request(append(base, j.at.messages()...))
+	var spent chat.TaskUsage
+	if p != nil {
+		g.again, g.once, spent.Calls = true, p.Digest, -1 // that answer was counted when it came
+	}
+	for {
+		if g.left = j.o.Rounds - j.at.Rounds; g.left <= 0 {
+			return task.Outcome{Usage: spent}, task.Final(fmt.Errorf("%w after %d steps", errNoResult, j.at.Rounds))
+		}
+		got, err := j.rounds(ctx, composed.Messages(), g, turn)
+		spent = added(spent, used(got))
+		var h *held
+		if ctx.Err() != nil || !errors.As(err, &h) {
+			out, err := j.outcome(ctx, got, err)
+			out.Usage = spent
+			return out, err
+		}
+		spent.Calls++ // whose answer is held
+		if ask, err := j.hold(ctx, h); ask != nil || err != nil {
+			return task.Outcome{Usage: spent, Ask: ask}, err
+		}
+	}
+}
+
+// rounds asks the model until the task is done, or a call is held.
+func (j *job) rounds(ctx context.Context, base []llm.Message, g *gate, turn action.Turn) (action.Result, error) {
+	req := j.request(append(base[:len(base):len(base)], j.at.messages()...))
 	req.Shorten = func(round int) []llm.Message { return append(base[:len(base):len(base)], j.at.shorter(round)...) }
-	got, err := action.Run(context.WithValue(ctx, jobKey{}, j), j.o.Model, req, offer, turn, action.Bounds{
-		Rounds: left, Errors: j.o.Mistakes, Calls: 1, Style: j.o.Style, Hooks: j.hooks(),
+	return action.Run(context.WithValue(ctx, jobKey{}, j), g, req, g.offer, turn, action.Bounds{
+		Rounds: g.left, Errors: j.o.Mistakes, Calls: callsAtOnce, Style: j.o.Style, Hooks: j.hooks(),
 	})
-	return j.outcome(ctx, got, err)
+}
+
+func added(a, b chat.TaskUsage) chat.TaskUsage {
+	return chat.TaskUsage{
+		Calls: a.Calls + b.Calls, Prompt: a.Prompt + b.Prompt, Cached: a.Cached + b.Cached,
+		Completion: a.Completion + b.Completion, Cost: a.Cost + b.Cost,
+	}
 }
 
 // data is what the model is shown besides the steps that were taken.
@@ -223,12 +263,9 @@ func (j *job) hooks() action.Hooks {
 			j.log.InfoContext(ctx, "worker_action", "action", s.Call.Name, "round", j.at.Rounds+1, "verdict", s.Verdict, "mistake", s.Error)
 		},
 		Round: func(ctx context.Context, added []llm.Message) error {
+			j.at.Pending = nil // it was done in this round, if there was one
 			j.at.add(added)
-			data, err := j.at.encode()
-			if err != nil {
-				return err
-			}
-			return j.keep.SaveCheckpoint(ctx, data)
+			return j.save(ctx)
 		},
 		Failed: func(ctx context.Context, s action.Step, err error) {
 			j.log.ErrorContext(ctx, "worker_action_failed", "action", s.Call.Name, "error", err)

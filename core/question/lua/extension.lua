@@ -69,6 +69,11 @@ local function input(K, st, fields)
   call('HINCRBY', K.waiting, st.conv, 1)
 end
 
+-- handOn makes the task that waits go on, and gives whether one did wait.
+local function handOn(K, st, text, by, now)
+  return extensions.task.apply(K.tasks, {'answer', K.tasksSignal, K.p, st.task, st.asked, text, by}, now)[1] == 'answered'
+end
+
 local function of(st, conv) return st and ((conv or '') == '' or st.conv == conv) end
 local ops = {}
 
@@ -96,6 +101,11 @@ function ops.answer(K, keys, a, now)
   if seen and call('HEXISTS', seen, a[11]) == 1 then return {'seen', id} end
   if not of(st, a[6]) then return {'unknown', id} end
   if st.status ~= 'open' then return {'closed', id} end
+  if (st.task or '') ~= '' and not handOn(K, st, a[8], a[7], now) then
+    st.reason = 'the task does not wait for it any more'
+    close(K, id, st, 'withdrawn', now)
+    return {'closed', id}
+  end
   if seen then
     call('HSET', seen, a[11], '1')
     if call('TTL', seen) < a[12] - 7200 then call('EXPIRE', seen, a[12]) end
@@ -103,7 +113,6 @@ function ops.answer(K, keys, a, now)
   st.by, st.answer, st.how = a[7], a[8], a[10]
   if a[9] ~= '' then st.option = a[9] end
   if (st.task or '') ~= '' then
-    extensions.task.apply(K.tasks, {'answer', K.tasksSignal, K.p, st.task, st.asked, a[8], a[7]}, now)
     tell(K, st, K.replies, {unpack(a, 13)})
   else
     input(K, st, {unpack(a, 13)})
@@ -130,8 +139,15 @@ return {
       call('ZREM', K.due, id) -- of nobody
       return
     end
-    if st.late then input(K, st, st.late) end
     st.how = 'deadline'
+    local waits = (st.task or '') ~= ''
+    if waits and not handOn(K, st, st.fallback or '', st.lateBy or '{}', now) then
+      st.reason = 'the task does not wait for it any more'
+      close(K, id, st, 'withdrawn', now)
+      return
+    end
+    if waits and st.late then tell(K, st, K.replies, st.late)
+    elseif st.late then input(K, st, st.late) end
     if (st.fallback or '') ~= '' then
       st.answer = st.fallback
       close(K, id, st, 'answered', now)
