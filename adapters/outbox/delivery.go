@@ -184,6 +184,9 @@ func (d *delivery) untilThen() time.Duration { return time.UnixMilli(d.p.Until).
 func (d *delivery) done(messageID string) {
 	d.p.Done = append(d.p.Done, messageID)
 	d.p.Posting, d.p.Until, d.p.Failures, d.p.Unseen = false, 0, 0, 0
+	if d.o.opt.Shown != nil && messageID != "" {
+		d.o.opt.Shown(d.reply, messageID)
+	}
 }
 
 func (d *delivery) call(ctx context.Context, left time.Duration, poster adapters.Poster, part adapters.Part) (string, error) {

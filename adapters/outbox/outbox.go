@@ -39,6 +39,9 @@ type Options struct {
 	// Posted is told of every post and Looked of every look-up, for metrics. They may be nil.
 	Posted func(platform string, outcome Outcome, took time.Duration)
 	Looked func(platform string, found bool, err error)
+	// Shown is told which message shows a part of a reply, once it is known; a kill in
+	// between leaves it untold. It must not wait, and may be nil.
+	Shown func(r *chat.Reply, messageID string)
 }
 
 // An Outcome says how a post ended.

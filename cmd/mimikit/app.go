@@ -283,6 +283,7 @@ func (a *App) loops(model *chosenModel) ([]channel.Loop, error) {
 		Looked: func(platform string, found bool, err error) {
 			a.metrics.Lookup(platform, lookupOutcome(found, err))
 		},
+		Shown: a.questionShown,
 	})
 	loops := []channel.Loop{
 		t.StopLoop(), t.FormatLoop(), a.showing("thinking", th.Loop()), t.DigestLoop(), out.Loop(),

@@ -57,7 +57,7 @@ func (a *App) discord() (*platform, error) {
 		return nil, err
 	}
 	return &platform{
-		name: "discord", listener: bot.Listener, poster: bot.Poster, feedback: bot.Status, fetch: bot.Files.Fetch, close: bot.Close,
+		name: "discord", listener: bot.Listener, poster: bot.Poster, feedback: bot.Status, fetch: bot.Files.Fetch, edit: bot.Poster.Edit, close: bot.Close,
 		// One that holds nothing is as good when others hold all there is.
 		ready: func() bool {
 			return bot.Listener.Ready() && (bot.Listener.State().Held > 0 || shared.standsBy())

@@ -28,6 +28,8 @@ type platform struct {
 	progress func(ctx context.Context, c chat.Conversation, p progress) error
 	// fetch reads a file that somebody sent there.
 	fetch func(ctx context.Context, f chat.Attachment, w io.Writer, most int64) error
+	// edit changes a message of ours.
+	edit func(ctx context.Context, c chat.Conversation, messageID, text string, buttons []chat.Button) error
 	// stream lets people see a reply while it is worded; nil where nobody does.
 	stream  func(ctx context.Context, c chat.Conversation, replyID, person string) *llm.Show
 	ready   func() bool // events can reach us

@@ -20,8 +20,59 @@ func (a *App) newQuestions() (*question.Store, error) {
 		Issuer: question.Issuer{Tasks: a.queue.Issuer()}, Client: a.store.Client,
 		Sent:   func(p int) int64 { return a.node.Sent(p) },
 		Saw:    func(ctx context.Context, p int, sent, got int64) bool { return a.node.Saw(ctx, p, sent, got) },
+		Closed: a.questionClosed,
 		Logger: a.log,
 	})
+}
+
+const questionKnown = 31 * 24 * time.Hour // a question is open for thirty days at most
+
+// questionShown remembers which message asks a question, so that any node can say
+// there how it was answered.
+func (a *App) questionShown(r *chat.Reply, messageID string) {
+	if r.Question == "" {
+		return
+	}
+	a.show.last.Go(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), lastIn)
+		defer cancel()
+		if err := a.cluster.SetNote(ctx, questionNote(r.Question), messageID, questionKnown); err != nil {
+			a.log.Warn("question_message_not_noted", "question", r.Question, "error", err)
+		}
+	})
+}
+
+func questionNote(id string) string { return "question/" + id }
+
+// questionClosed puts how a question was answered in the place of its buttons. One
+// that was answered with a button is changed with the answer to the press.
+func (a *App) questionClosed(id string) {
+	if len(a.platforms) == 0 {
+		return
+	}
+	a.show.last.Go(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), lastIn)
+		defer cancel()
+		if err := a.editQuestion(ctx, id); err != nil {
+			a.log.Warn("question_not_changed", "question", id, "error", err)
+		}
+	})
+}
+
+func (a *App) editQuestion(ctx context.Context, id string) error {
+	q, err := a.questions.Get(ctx, id)
+	if err != nil {
+		return err
+	}
+	p := a.show.platform(q.Conversation)
+	if p == nil || p.edit == nil || q.Status == question.Open || q.How == question.ByButton {
+		return nil
+	}
+	message, err := a.cluster.Note(ctx, questionNote(id))
+	if err != nil || message == "" {
+		return err
+	}
+	return p.edit(ctx, q.Conversation, message, q.Text+"\n\n_"+admin.Escape(q.Outcome())+"_", nil)
 }
 
 // door is where inputs go. A node that is measured by itself asks nobody anything.
@@ -29,13 +80,14 @@ func (a *App) door(model *chosenModel) inbox.Door {
 	if model != nil && model.alone {
 		return a.node
 	}
-	return hearing{a.node, a.questions}
+	return hearing{a.node, a.questions, a.cluster.Note}
 }
 
 // A hearing is the door to the channels that tells answers from talk.
 type hearing struct {
 	inbox.Door
 	questions *question.Store
+	asks      func(ctx context.Context, note string) (messageID string, err error) // which message asks
 }
 
 // Ingest accepts an input. What answers the newest open question of its conversation
@@ -69,7 +121,15 @@ func (h hearing) reads(ctx context.Context, in channel.Input) (q question.Questi
 	if err != nil || !ok || !q.MayAnswer(v.Author) || v.At.Before(q.CreatedAt.Add(-time.Minute)) {
 		return q, a, false, err
 	}
-	text, option, ok := q.Read(v.Text, inPrivate(v.Conversation))
+	meant := inPrivate(v.Conversation)
+	if !meant && v.ReplyTo != "" && h.asks != nil {
+		message, err := h.asks(ctx, questionNote(q.ID))
+		if err != nil {
+			return q, a, false, err
+		}
+		meant = message == v.ReplyTo
+	}
+	text, option, ok := q.Read(v.Text, meant)
 	return q, question.Answer{
 		By: v.Author, Text: text, Option: option, How: question.ByText, At: v.At, Message: v.Message, ReplyTo: v.ReplyTo,
 		Dedupe: in.Dedupe, TraceID: in.TraceID, Traceparent: in.Traceparent,

@@ -27,7 +27,7 @@ type show struct {
 	mu      sync.Mutex
 	runs    map[string]*shownRun // :: task id → its run on this node
 	watches map[chat.Conversation]*admin.Watch
-	last    sync.WaitGroup // last words that are being said
+	last    *aside // words that are being said
 }
 
 type shownRun struct {
@@ -39,7 +39,7 @@ type shownRun struct {
 }
 
 func newShow(a *App) *show {
-	return &show{app: a, runs: map[string]*shownRun{}, watches: map[chat.Conversation]*admin.Watch{}}
+	return &show{app: a, runs: map[string]*shownRun{}, watches: map[chat.Conversation]*admin.Watch{}, last: newAside()}
 }
 
 // platform gives where a conversation is shown; nil where nothing is.

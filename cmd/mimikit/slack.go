@@ -72,7 +72,7 @@ func (a *App) slack() (*platform, error) {
 		return nil, err
 	}
 	p := &platform{
-		name: "slack", listener: bot.Listener, poster: bot.Poster, feedback: bot.Status, fetch: bot.Files.Fetch, close: bot.Close,
+		name: "slack", listener: bot.Listener, poster: bot.Poster, feedback: bot.Status, fetch: bot.Files.Fetch, edit: bot.Poster.Edit, close: bot.Close,
 		// A node that waits for a socket, since others hold them all, is as good.
 		ready: func() bool {
 			return bot.Listener.Ready() || mode == slack.SocketMode && int(shared.waiting.Load()) == own

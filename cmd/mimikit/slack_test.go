@@ -533,6 +533,24 @@ func TestSlackQuestion(t *testing.T) {
 		}
 		return fmt.Errorf("the question was not changed: %v", s.Answers())
 	})
+
+	// Answered in words, the message says so as well.
+	root = s.Say(slackfake.Say{Text: "@bot deploy"})
+	storetest.Eventually(t, "the second question", func() error {
+		if got := strings.Join(texts(s.Messages("C0TOWN", root)), "|"); !strings.Contains(got, "Where to?") {
+			return fmt.Errorf("posted %q", got)
+		}
+		return nil
+	})
+	s.Say(slackfake.Say{Text: "staging", Thread: root})
+	storetest.Eventually(t, "the answered question", func() error {
+		for _, m := range s.Messages("C0TOWN", root) {
+			if m.Edited && strings.Contains(m.Blocks, "answered: staging") && !strings.Contains(m.Blocks, `"button"`) {
+				return nil
+			}
+		}
+		return fmt.Errorf("posted %+v", s.Messages("C0TOWN", root))
+	})
 }
 
 // A file that somebody sends with a message is there for a task that works on it.

@@ -1,6 +1,7 @@
 package question
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -110,6 +111,19 @@ func (e *ClosedError) Error() string {
 		who = q.AnsweredBy.ID
 	}
 	return fmt.Sprintf("%s answered already: %s", who, q.Answer)
+}
+
+// Outcome says in words how the question was closed; "" while it is open.
+func (q Question) Outcome() string {
+	switch {
+	case q.Status == Open:
+		return ""
+	case q.Status == Withdrawn:
+		return "withdrawn: " + q.Reason
+	case q.How == ByDeadline:
+		return "nobody answered in time, so the default was taken: " + q.Answer
+	}
+	return cmp.Or(q.AnsweredBy.Name, q.AnsweredBy.ID) + " answered: " + q.Answer
 }
 
 // ErrNotAsked says that somebody answered who was not asked.

@@ -66,6 +66,10 @@ type Options struct {
 	Sent func(partition int) int64
 	Saw  func(ctx context.Context, partition int, sent, got int64) (lost bool)
 
+	// Closed is told of a question that this process has closed, whichever way. It must
+	// not wait, and may be nil.
+	Closed func(id string)
+
 	Logger *slog.Logger // default: discards
 }
 
@@ -171,6 +175,7 @@ func (s *Store) Answer(ctx context.Context, q Question, a Answer) (inputID strin
 	switch {
 	case err != nil:
 	case did == "answered":
+		s.closed(q.ID)
 		return in.ID, false, nil
 	case did == "seen":
 		return in.ID, !repeated, nil
@@ -221,7 +226,14 @@ func (s *Store) Withdraw(ctx context.Context, q Question, why string) error {
 	if err != nil {
 		return fmt.Errorf("withdraw question %s: %w", q.ID, err)
 	}
+	s.closed(q.ID)
 	return nil
+}
+
+func (s *Store) closed(id string) {
+	if s.o.Closed != nil {
+		s.o.Closed(id)
+	}
 }
 
 // Due closes the questions of a partition whose deadline is over, and says how long
@@ -242,6 +254,9 @@ func (s *Store) Due(ctx context.Context, p int) (closed []string, next time.Dura
 	}
 	if len(closed) > 0 {
 		s.log.Info("questions_late", "partition", p, "questions", closed)
+	}
+	for _, id := range closed {
+		s.closed(id)
 	}
 	next = time.Duration(ms) * time.Millisecond
 	if ms < 0 {
