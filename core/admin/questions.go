@@ -13,12 +13,12 @@ import (
 
 // Questions is what commands do with questions; a *question.Store is one.
 type Questions interface {
-	List(ctx context.Context, limit int) ([]question.Question, error)
+	AllOpen(ctx context.Context, limit int) ([]question.Question, error)
 	Get(ctx context.Context, id string) (question.Question, error)
 	Answer(ctx context.Context, q question.Question, a question.Answer) (inputID string, heard bool, err error)
 }
 
-// mostQuestions bounds among how many of the newest questions a command looks.
+// mostQuestions bounds among how many open questions a command looks.
 const mostQuestions = 1000
 
 // questionCommands are the commands on questions.
@@ -73,7 +73,7 @@ type QuestionView struct {
 
 // open lists the open questions that the caller sees.
 func (q *query) open(ctx context.Context, scope string) (out []question.Question, err error) {
-	list, err := q.o.Questions.List(ctx, mostQuestions)
+	list, err := q.o.Questions.AllOpen(ctx, mostQuestions)
 	if err != nil {
 		return nil, err
 	}

@@ -111,7 +111,7 @@ type TriggerChange struct {
 // changeTrigger pauses, resumes, runs or removes a trigger that the caller sees.
 func (q *query) changeTrigger(ctx context.Context, what string, t trigger.Trigger) (Answer, error) {
 	q.target = t.ID
-	if by := t.PausedBy; what == "resume" && t.Paused() && by.ID != q.c.Author.ID && by.Role > max(q.c.role(), chat.RoleUser) {
+	if by := t.PausedBy; (what == "resume" || what == "run") && t.Paused() && by.ID != q.c.Author.ID && by.Role > max(q.c.role(), chat.RoleUser) {
 		return Answer{}, forbid("%s was paused by %s, who is %s; your role is %s, so ask them.", code(brief(t.ID)), Escape(personName(by)), by.Role, q.c.role())
 	}
 	named := code(brief(t.ID))

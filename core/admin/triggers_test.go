@@ -160,6 +160,8 @@ func TestRightsOnTriggers(t *testing.T) {
 	// Who stands lower does not undo what was paused above.
 	r.ok(at(ola, thread), "trigger pause "+anns)
 	has(t, r.no(at(ann, thread), "trigger resume "+anns), "was paused by Ola, who is operator")
+	has(t, r.no(at(ann, thread), "trigger run "+anns), "was paused by Ola, who is operator")
+	r.ok(at(ada, thread), "trigger run "+anns)
 	r.ok(at(ada, thread), "trigger resume "+anns)
 }
 

@@ -88,6 +88,16 @@ func (s *Store) List(ctx context.Context, limit int) ([]Question, error) {
 	return s.under(ctx, parts, "a", min(max(limit, 1), 1000))
 }
 
+// AllOpen lists open questions of all conversations, at most limit (1 to 1,000), the
+// newest first. How many were closed does not matter.
+func (s *Store) AllOpen(ctx context.Context, limit int) ([]Question, error) {
+	parts := make([]int, s.keys.Partitions)
+	for p := range parts {
+		parts[p] = p
+	}
+	return s.under(ctx, parts, "o", min(max(limit, 1), 1000))
+}
+
 func (s *Store) under(ctx context.Context, parts []int, words string, limit int) ([]Question, error) {
 	pipe := s.o.Client.Pipeline()
 	cmds := make([]*redis.StringSliceCmd, len(parts))

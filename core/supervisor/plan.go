@@ -47,8 +47,16 @@ func (s *Supervisor) planned(ctx context.Context, w *channel.Work, r chat.TaskRe
 			bound = s.o.Storage
 			fx.Puts = []channel.Put{{Table: channel.Storages, Field: w.Conversation, Value: bound}}
 		}
+		have, problem := s.o.Triggers.Count(ctx, r.Conversation)
+		if problem != nil {
+			return channel.Effects{}, problem
+		}
 		var made []trigger.Trigger
-		if fx.Calls, made, err = s.carryOut(plan, r, bound); err == nil {
+		// A commit leaves out triggers that are too many and says so to nobody, and what
+		// they were to start would never be.
+		if have+len(plan.Triggers) > trigger.MaxPerConversation {
+			err = fmt.Errorf("this conversation has %d triggers already, and %d more would be over the %d that are allowed", have, len(plan.Triggers), trigger.MaxPerConversation)
+		} else if fx.Calls, made, err = s.carryOut(plan, r, bound); err == nil {
 			said := r
 			said.ResultType, said.OutputSize = "summary", 0
 			words, waits := set(plan, made)

@@ -89,7 +89,7 @@ func (is *Issuer) Fault(t Trigger, now time.Time, why string) (channel.Call, err
 
 // RunNow spells that a trigger of the conversation starts its task now, paused or
 // not, whatever its condition says and without using anything of that up. A
-// scheduled one runs now in place of later.
+// scheduled one runs now in place of later. A cooldown begins, as with any run.
 func (is *Issuer) RunNow(t Trigger, prompt, storage string) (channel.Call, string, error) {
 	_, p, err := ParseID(t.ID)
 	if err != nil {
