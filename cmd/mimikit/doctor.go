@@ -138,7 +138,7 @@ func platformsFound(ctx context.Context, cfg config.Config) []finding {
 		p.close()
 	}
 	if len(list) == 0 {
-		list = append(list, finding{What: "platforms", Note: true, Say: "none is configured", Mend: "set MIMIKIT_SLACK_BOT_TOKEN and MIMIKIT_SLACK_APP_TOKEN ('mimikit slack manifest' begins); 'mimikit chat' works without"})
+		list = append(list, finding{What: "platforms", Note: true, Say: "none is configured", Mend: "set MIMIKIT_SLACK_BOT_TOKEN and MIMIKIT_SLACK_APP_TOKEN ('mimikit slack manifest' begins), or MIMIKIT_DISCORD_TOKEN; 'mimikit chat' works without"})
 	}
 	return list
 }

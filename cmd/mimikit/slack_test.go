@@ -82,11 +82,16 @@ func TestSlackTalk(t *testing.T) {
 	d := deploy(t, echo, settings...)
 	node, url := d.serve()
 
+	said := time.Now()
 	root := s.Say(slackfake.Say{Text: "@bot say one"})
+	storetest.Eventually(t, "a status line", func() error {
+		if shown := s.Statuses("C0TOWN", root); len(shown) == 0 || shown[0] == "" {
+			return fmt.Errorf("status lines %q", shown)
+		}
+		return nil
+	})
+	t.Logf("the status line was there after %s", time.Since(said).Round(time.Millisecond))
 	eventually(t, s, "C0TOWN", root, "You said one")
-	if shown := s.Statuses("C0TOWN", root); len(shown) == 0 || shown[0] == "" {
-		t.Errorf("status lines %q, want one before the answer", shown)
-	}
 	s.Say(slackfake.Say{Text: "say two", Thread: root})
 	eventually(t, s, "C0TOWN", root, "You said one", "You said two")
 	s.Say(slackfake.Say{Text: "say nothing of this"}) // to nobody
@@ -283,6 +288,12 @@ func TestSlackWhileRedisStalls(t *testing.T) {
 		eventually(t, s, x.Channel, x.Thread, strings.Replace(x.Text, "@bot say", "You said", 1))
 	}
 	d.record(nil).settled()
+	storetest.Eventually(t, "all acknowledged", func() error {
+		if n := s.Unacked(); n != 0 {
+			return fmt.Errorf("%d deliveries are not", n)
+		}
+		return nil
+	})
 	if n := len(s.Posted()); n != places*each {
 		t.Errorf("%d posts, want %d", n, places*each)
 	}
