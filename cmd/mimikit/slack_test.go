@@ -1,12 +1,7 @@
 package main
 
 import (
-	"bytes"
-	"context"
-	"encoding/json"
 	"fmt"
-	"net"
-	"net/http"
 	"os"
 	"slices"
 	"strings"
@@ -329,70 +324,6 @@ func TestSlackSocketsBreak(t *testing.T) {
 	}
 }
 
-// Over HTTP only what Slack has signed, just now and once, is taken.
-func TestSlackOverHTTP(t *testing.T) {
-	t.Parallel()
-	storetest.Need(t)
-	at := freeAddress(t)
-	hook := "http://" + at + "/slack/events"
-	s, settings := slackAt(t, slackfake.Options{Target: hook})
-	d := deploy(t, echo, append(settings, "MIMIKIT_SLACK_MODE=http", "MIMIKIT_SLACK_APP_TOKEN", "MIMIKIT_SLACK_SIGNING_SECRET="+slackfake.Secret, "MIMIKIT_SLACK_LISTEN="+at)...)
-	d.serve()
-	root := s.Say(slackfake.Say{Text: "@bot say one"})
-	eventually(t, s, "C0TOWN", root, "You said one")
-
-	event, err := json.Marshal(map[string]any{
-		"type": "event_callback", "team_id": slackfake.TeamID, "event_id": "Ev1",
-		"event": map[string]any{"type": "app_mention", "user": "U0ANN", "channel": "C0TOWN", "ts": "1700000000.000100", "text": slackfake.Mentions("@bot say forged")},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	send := func(body []byte, header http.Header) int {
-		t.Helper()
-		req, err := http.NewRequestWithContext(context.Background(), http.MethodPost, hook, bytes.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
-		req.Header = header.Clone()
-		req.Header.Set("Content-Type", "application/json")
-		resp, err := web.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_ = resp.Body.Close()
-		return resp.StatusCode
-	}
-	now := time.Now()
-	for name, c := range map[string]struct {
-		body   []byte
-		header http.Header
-		want   int
-	}{
-		"forged":   {event, slackfake.Signed(event, now, "another secret"), http.StatusUnauthorized},
-		"unsigned": {event, http.Header{}, http.StatusUnauthorized},
-		"stale":    {event, slackfake.Signed(event, now.Add(-6*time.Minute), slackfake.Secret), http.StatusUnauthorized},
-		"changed":  {append([]byte(" "), event...), slackfake.Signed(event, now, slackfake.Secret), http.StatusUnauthorized},
-		"too long": {bytes.Repeat([]byte(" "), 2<<20), http.Header{}, http.StatusRequestEntityTooLarge},
-	} {
-		if got := send(c.body, c.header); got != c.want {
-			t.Errorf("%s: answered %d, want %d", name, got, c.want)
-		}
-	}
-	check := []byte(`{"type":"url_verification","challenge":"c-1"}`)
-	signed := slackfake.Signed(check, now, slackfake.Secret)
-	if got := send(check, signed); got != http.StatusOK {
-		t.Errorf("the verification of the address was answered %d", got)
-	}
-	if got := send(check, signed); got != http.StatusUnauthorized {
-		t.Errorf("a replayed request was answered %d", got)
-	}
-	d.record(nil).settled()
-	if n := len(s.Posted()); n != 1 {
-		t.Errorf("%d posts, want the one answer", n)
-	}
-}
-
 // A task's progress is one message with a Cancel button; pressing it ends the
 // task within moments, and the thread is told.
 func TestSlackTaskCanceled(t *testing.T) {
@@ -596,15 +527,4 @@ func needSandbox(t *testing.T) {
 		}
 		t.Skip(err)
 	}
-}
-
-// freeAddress is one that nobody listens on.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().String()
 }
