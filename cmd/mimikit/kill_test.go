@@ -184,15 +184,11 @@ func TestStop(t *testing.T) {
 func TestStopIdle(t *testing.T) {
 	t.Parallel()
 	storetest.Need(t)
-	d := deploy(t, nil)
+	d := deploy(t, nil, "MIMIKIT_CHANNEL_STOP_GRACE=10m", "MIMIKIT_WORKER_STOP_GRACE=10m") // longer than anybody waits here
 	node, _ := d.serve()
 	node.signal(syscall.SIGTERM)
 	_ = node.cmd.Process.Signal(os.Interrupt) // it may be gone already
-	begun := time.Now()
 	node.ends(0)
-	if took := time.Since(begun); took > 3*time.Second {
-		t.Errorf("it took %v", took)
-	}
 	has(t, node.err.String(), "node_starts", "node_stopped")
 	for line := range strings.Lines(node.err.String()) {
 		decoded[map[string]any](t, line)

@@ -31,7 +31,7 @@ import (
 )
 
 // patience bounds every wait for a process: far above what any of them takes.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 // A deployment is a data directory, a model, and the processes that use them.
 // What a test starts in it ends with the test.

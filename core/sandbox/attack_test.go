@@ -32,16 +32,12 @@ func TestNothingSurvives(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			nap := uniqueSleep()
-			began := time.Now()
 			r := run(t, s, sandbox.Command{Shell: fmt.Sprintf(script, nap), Timeout: 2 * time.Second})
 			if !strings.Contains(r.Output, "up") {
 				t.Fatalf("the attack did not begin: %+v", r)
 			}
 			if n := alive(t, nap); n != 0 {
 				t.Errorf("%d processes are alive after Run returned", n)
-			}
-			if took := time.Since(began); took > 10*time.Second {
-				t.Errorf("Run took %s", took)
 			}
 		})
 	}

@@ -11,7 +11,6 @@ import (
 	"runtime"
 	"strings"
 	"testing"
-	"time"
 
 	"mimikit/core/sandbox"
 )
@@ -93,15 +92,11 @@ func TestProcessIsKilledWhole(t *testing.T) {
 			if line != "up\n" {
 				t.Fatalf("read %q, %v, %s", line, err, p.Stderr())
 			}
-			began := time.Now()
 			c.how(p, cancel)
 			if err := p.Wait(); c.want != nil && (!errors.Is(err, c.want) || !errors.Is(err, sandbox.ErrKilled)) {
 				t.Errorf("Wait gave %v, want %v", err, c.want)
 			}
 			await(t, func() bool { return alive(t, nap) == 0 })
-			if took := time.Since(began); took > 5*time.Second {
-				t.Errorf("it took %s to die", took)
-			}
 		})
 	}
 }

@@ -149,14 +149,10 @@ func TestCancel(t *testing.T) {
 		r, err = s.Run(ctx, sandbox.Command{Shell: "echo begun; touch up; trap '' TERM INT HUP; setsid sleep 1000 & sleep 1000", Dir: dir})
 	}()
 	await(t, func() bool { _, err := os.Stat(filepath.Join(dir, "up")); return err == nil })
-	began := time.Now()
 	cancel(cause)
 	<-done
 	if !errors.Is(err, cause) || r.Output != "begun\n" {
 		t.Errorf("got %+v, %v", r, err)
-	}
-	if took := time.Since(began); took > 3*time.Second {
-		t.Errorf("it took %s to die", took)
 	}
 	if _, err := s.Run(ctx, sandbox.Command{Shell: "true", Dir: dir}); !errors.Is(err, cause) {
 		t.Errorf("begun with a cancelled context: %v", err)

@@ -72,14 +72,10 @@ func TestOpenWarnsOfWhatMayBeLost(t *testing.T) {
 	}
 }
 
-func TestOpenFailsAtOnceWithoutAServer(t *testing.T) {
+func TestOpenFailsWithoutAServer(t *testing.T) {
 	t.Parallel()
-	since := time.Now()
 	_, err := store.Open(t.Context(), single("127.0.0.1:1"))
 	wantErr(t, err, nil, "open single store", "127.0.0.1:1", "refused")
-	if took := time.Since(since); took > 2*time.Second {
-		t.Errorf("it took %v", took)
-	}
 }
 
 func TestMemory(t *testing.T) {

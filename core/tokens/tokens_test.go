@@ -6,7 +6,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -95,19 +94,14 @@ func evil() map[string]string {
 	return out
 }
 
-// Without pieces the worst of these takes 0.7 s, and 7 s with the race detector.
+// Without pieces the worst of these takes 0.7 s, with them a few milliseconds:
+// see BenchmarkCount.
 func TestEvilTextsAreBounded(t *testing.T) {
 	Count("", "load the vocabulary")
 	Count("gpt-4", "and the other")
 	for name, text := range evil() {
 		for _, model := range []string{"", "gpt-4"} {
-			start := time.Now()
-			n := Count(model, text)
-			took := time.Since(start)
-			if took > 3*time.Second {
-				t.Errorf("%s took %s for %q; a millisecond or a few are due", name, took, model)
-			}
-			if n < 1 || n > len(text) {
+			if n := Count(model, text); n < 1 || n > len(text) {
 				t.Errorf("%s: %d tokens in %d bytes", name, n, len(text))
 			}
 		}

@@ -260,15 +260,11 @@ func TestEndlessThings(t *testing.T) {
 			t.Errorf("%s: %v, %d of %d bytes", path, err, len(p.Text), p.Whole)
 		}
 	}
-	began := time.Now()
 	if p, err := r.Fetch(t.Context(), s.URL+"/slow"); err != nil || !p.Partial || !strings.HasPrefix(p.Text, "a beginning.") {
 		t.Errorf("slow: %+v, %v", p, err)
 	}
 	_, err := r.Fetch(t.Context(), s.URL+"/silent")
 	refused(t, err, "longer than 500ms")
-	if took := time.Since(began); took > 5*time.Second {
-		t.Errorf("it took %s", took)
-	}
 	if _, err := long.Fetch(t.Context(), s.URL+"/header"); err == nil {
 		t.Error("200 KiB of header were read")
 	}

@@ -120,7 +120,7 @@ func TestHostileHTML(t *testing.T) {
 			_, md, why := readable(page, at(t))
 			took := time.Since(began)
 			t.Logf("%s, %d bytes, %s", took.Round(time.Millisecond), len(md), why)
-			if took > 20*time.Second {
+			if took > 2*time.Minute {
 				t.Errorf("it took %s", took)
 			}
 			if !strings.Contains(md, "hello") && name != "repairs" {
