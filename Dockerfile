@@ -4,11 +4,12 @@
 #   docker run -p 8080:8080 -e MIMIKIT_REDIS_MODE=single -e MIMIKIT_REDIS_ADDRS=redis:6379 mimikit
 #
 # The target "shell" is for tasks that run commands: it has bubblewrap, a shell and
-# the usual tools. A sandbox needs user namespaces, which Docker's default seccomp
-# profile forbids: run it with --security-opt seccomp=unconfined, or with a profile
-# that allows unshare and mount.
+# the usual tools. A sandbox makes namespaces and mounts a /proc of its own, which
+# Docker's defaults forbid in three ways; 'mimikit doctor' says when one is left.
 #
 #   docker build --target shell -t mimikit:shell .
+#   docker run --security-opt seccomp=unconfined --security-opt apparmor=unconfined \
+#     --security-opt systempaths=unconfined ... mimikit:shell
 #
 # There is no redis-server in the image. Without MIMIKIT_REDIS_MODE the bot keeps
 # its state in memory, says so, and forgets it when the container ends.

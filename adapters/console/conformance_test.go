@@ -121,12 +121,9 @@ func (c *conformer) Listen(inbox adapters.Inbox) (stop func()) {
 	c.keys = keys
 	n := &counter{Inbox: inbox, from: c.said, known: map[string]string{}}
 	c.mu.Unlock()
-	term, err := New(Options{
+	term := New(Options{
 		Inbox: n, Feed: c.feed, User: "ann", Wait: 24 * time.Hour, In: in, Out: io.Discard, Err: io.Discard, Environ: []string{},
 	})
-	if err != nil {
-		c.t.Fatal(err)
-	}
 	ctx, cancel := context.WithCancel(c.t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- term.Run(ctx) }()

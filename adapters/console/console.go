@@ -22,11 +22,11 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"os"
 	"os/user"
+	"strconv"
 	"strings"
 	"time"
 
@@ -115,18 +115,21 @@ type Terminal struct {
 	author chat.Author
 }
 
+// Login is the name of whoever runs this process, as the machine knows them. In a
+// container there may be a number and no name: then it is like "uid-65532".
+func Login() string {
+	if u, err := user.Current(); err == nil && strings.TrimSpace(u.Username) != "" {
+		return strings.TrimSpace(u.Username)
+	}
+	return "uid-" + strconv.Itoa(os.Getuid())
+}
+
 // New makes a Terminal. It does nothing until Run or Once.
-func New(o Options) (*Terminal, error) {
+func New(o Options) *Terminal {
 	if o.Environ == nil {
 		o.Environ = os.Environ()
 	}
-	if o.User == "" {
-		u, err := user.Current()
-		if err != nil {
-			return nil, fmt.Errorf("find out who sits at the terminal: %w; name the user in the options", err)
-		}
-		o.User = u.Username
-	}
+	o.User = cmp.Or(o.User, Login())
 	o.Place = cmp.Or(o.Place, o.User)
 	o.Wait = cmp.Or(o.Wait, 5*time.Minute)
 	o.LookEvery = cmp.Or(o.LookEvery, time.Second)
@@ -147,7 +150,7 @@ func New(o Options) (*Terminal, error) {
 		o:      o,
 		talk:   chat.Conversation{Platform: "console", Workspace: "local", Place: o.Place},
 		author: chat.Author{ID: o.User, Name: o.User, Role: chat.RoleAdmin},
-	}, nil
+	}
 }
 
 // Conversation is where the terminal talks.

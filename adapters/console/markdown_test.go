@@ -151,7 +151,7 @@ func TestLooks(t *testing.T) {
 }
 
 func ExampleTerminal_Conversation() {
-	t, err := New(Options{User: "ann", Place: "work"})
-	fmt.Println(t.Conversation(), err)
-	// Output: console/local/work/ <nil>
+	t := New(Options{User: "ann", Place: "work"})
+	fmt.Println(t.Conversation())
+	// Output: console/local/work/
 }

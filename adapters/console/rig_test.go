@@ -178,11 +178,7 @@ func newRig(t *testing.T, change ...func(*Options)) *rig {
 
 func (r *rig) terminal(t *testing.T) *Terminal {
 	t.Helper()
-	term, err := New(r.options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return term
+	return New(r.options)
 }
 
 // pipe runs a terminal on piped input to its end.

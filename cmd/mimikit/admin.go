@@ -3,9 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"fmt"
-	"os/user"
-	"strings"
 	"time"
 
 	"github.com/oklog/ulid/v2"
@@ -163,15 +160,11 @@ func (a *App) running(c chat.Conversation) func(ctx context.Context) ([]console.
 }
 
 // shell is who calls from the command line.
-func shell() (admin.Caller, error) {
-	u, err := user.Current()
-	if err != nil {
-		return admin.Caller{}, fmt.Errorf("find out who calls: %w", err)
-	}
-	name := strings.TrimSpace(u.Username)
+func shell() admin.Caller {
+	name := console.Login()
 	return admin.Caller{
 		Author:       chat.Author{ID: name, Name: name, Role: chat.RoleAdmin},
 		Conversation: chat.Conversation{Platform: "console", Workspace: "local", Place: name},
 		Door:         "cli", Prefix: "mimikit ", Private: true, Owner: true,
-	}, nil
+	}
 }

@@ -18,12 +18,8 @@ type asJSON struct {
 // withCommands gives f the commands on the store of the node that runs, and who
 // calls them.
 func withCommands(ctx context.Context, s *settings, f func(app *App, set *admin.Set, c admin.Caller) error) error {
-	c, err := shell()
-	if err != nil {
-		return err
-	}
 	return withApp(ctx, s, func(app *App) error {
-		return f(app, app.set, c)
+		return f(app, app.set, shell())
 	})
 }
 

@@ -50,14 +50,11 @@ func (c *chatCmd) Run(ctx context.Context, std *streams, s *settings) error {
 	if err != nil {
 		return err
 	}
-	terminal, err := console.New(console.Options{
+	terminal := console.New(console.Options{
 		Inbox: app.inbox, Feed: app.feed, User: c.As, Place: c.Talk, Wait: c.Wait, Greeting: greeting(app, joined),
 		Commands: orders{app.set}, Tasks: app.running,
 		HistoryFile: filepath.Join(cfg.DataDir, "chat-history"), In: std.in, Out: std.out, Err: std.err, Environ: s.environ, Logger: log,
 	})
-	if err != nil {
-		return err
-	}
 	for _, w := range st.Warnings {
 		fmt.Fprintf(std.err, "Warning: %s.\n", w)
 	}

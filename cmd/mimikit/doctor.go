@@ -89,9 +89,6 @@ func redisFound(ctx context.Context, cfg config.Config) []finding {
 	for _, w := range st.Warnings {
 		list = append(list, finding{What: "Redis", Note: true, Say: w})
 	}
-	if st.Volatile() {
-		list = append(list, finding{What: "Redis", Note: true, Say: "state ends with the process", Mend: "install redis-server, and the embedded Redis keeps it"})
-	}
 	return list
 }
 

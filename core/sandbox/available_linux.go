@@ -71,7 +71,9 @@ func mend(err error) string {
 		return "user namespaces are switched off: set sysctl kernel.unprivileged_userns_clone=1"
 	case read("/proc/sys/user/max_user_namespaces") == "0":
 		return "user namespaces are switched off: set sysctl user.max_user_namespaces=10000"
-	case strings.Contains(said, "namespace") || strings.Contains(said, "permission") || strings.Contains(said, "permitted") || strings.Contains(said, "proc"):
+	case strings.Contains(said, "mount proc"):
+		return "parts of /proc are covered here, and then the kernel gives a sandbox none of its own; under systemd leave out ProtectKernelTunables, ProtectKernelLogs and ProcSubset, with Docker add --security-opt systempaths=unconfined"
+	case strings.Contains(said, "namespace") || strings.Contains(said, "permission") || strings.Contains(said, "permitted"):
 		return "user namespaces are forbidden here; in a container allow them (Docker: --security-opt seccomp=unconfined --security-opt apparmor=unconfined --security-opt systempaths=unconfined)"
 	}
 	return "see what bubblewrap said"
