@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -284,34 +283,4 @@ func TestKeys(t *testing.T) {
 		}
 	}
 	t.Error("teller.debounce is not among Keys()")
-}
-
-// The README shows a choice of the keys; what it says of them must be so.
-func TestReadme(t *testing.T) {
-	t.Parallel()
-	data, err := os.ReadFile("../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	row := regexp.MustCompile("(?m)^\\| `([a-zA-Z.]+)` \\| (?:`([^`]*)`)? ?\\|")
-	rows := row.FindAllStringSubmatch(string(data), -1)
-	if len(rows) < 10 {
-		t.Fatalf("only %d rows of the README's table found", len(rows))
-	}
-	def := Default()
-	for _, r := range rows {
-		k := byName[r[1]]
-		if k == nil {
-			t.Errorf("README names the key %s, which does not exist", r[1])
-			continue
-		}
-		if want := k.format(k.get(&def)); r[1] != "dataDir" && r[2] != want {
-			t.Errorf("README says %s is %q by default; it is %q", r[1], r[2], want)
-		}
-	}
-	for _, env := range regexp.MustCompile(`MIMIKIT_[A-Z_]+`).FindAllString(string(data), -1) {
-		if byEnv[env] == nil && env != EnvFile {
-			t.Errorf("README names the variable %s, which does not exist", env)
-		}
-	}
 }
