@@ -58,6 +58,7 @@ type measure struct {
 	Commands float64 // Redis commands a message, those inside scripts too; -1 when Redis does not tell
 	Trips    float64 // round trips a message
 	Bytes    float64 // in and out of Redis a message; -1 when Redis does not tell
+	Stored   float64 // bytes that a message leaves in Redis' memory; -1 when Redis does not tell
 	Heap     uint64  // bytes held by the process afterwards
 	Left     int64   // keys left in Redis afterwards
 }
@@ -157,10 +158,11 @@ func measured(ctx context.Context, st *store.Store, run func(prefix string) (mea
 	if err != nil {
 		return m, err
 	}
-	m.Commands, m.Bytes = -1, -1
+	m.Commands, m.Bytes, m.Stored = -1, -1, -1
 	if before.commands > 0 {
 		m.Commands = float64(after.commands-before.commands) / float64(m.Ops)
 		m.Bytes = float64(after.bytes-before.bytes) / float64(m.Ops)
+		m.Stored = max(0, float64(after.memory-before.memory)/float64(m.Ops))
 	}
 	runtime.GC()
 	var mem runtime.MemStats
@@ -170,7 +172,7 @@ func measured(ctx context.Context, st *store.Store, run func(prefix string) (mea
 	return m, err
 }
 
-type counts struct{ commands, bytes int64 }
+type counts struct{ commands, bytes, memory int64 }
 
 // count reads Redis' own counters; miniredis has none.
 func count(ctx context.Context, st *store.Store) (counts, error) {
@@ -178,7 +180,7 @@ func count(ctx context.Context, st *store.Store) (counts, error) {
 		return counts{}, nil
 	}
 	var c counts
-	info, err := st.Client.Info(ctx, "stats", "commandstats").Result()
+	info, err := st.Client.Info(ctx, "stats", "memory", "commandstats").Result()
 	if err != nil {
 		return c, fmt.Errorf("read Redis' counters: %w", err)
 	}
@@ -193,6 +195,10 @@ func count(ctx context.Context, st *store.Store) (counts, error) {
 		case name == "total_net_input_bytes", name == "total_net_output_bytes":
 			if _, err := fmt.Sscan(value, &n); err == nil {
 				c.bytes += n
+			}
+		case name == "used_memory":
+			if _, err := fmt.Sscan(value, &c.memory); err != nil {
+				return c, fmt.Errorf("read Redis' memory: used_memory is %q", value)
 			}
 		}
 	}
@@ -229,7 +235,7 @@ func (c *benchCmd) report(w io.Writer, ours, bare []measure) error {
 	if c.JSON {
 		extra := map[string]any{
 			"msgs_per_sec": o.rate(), "redis_commands_per_msg": o.Commands, "round_trips_per_msg": o.Trips,
-			"redis_bytes_per_msg": o.Bytes, "heap_bytes": o.Heap, "keys_left": o.Left,
+			"redis_bytes_per_msg": o.Bytes, "redis_stored_per_msg": o.Stored, "heap_bytes": o.Heap, "keys_left": o.Left,
 		}
 		if len(bare) > 0 {
 			b := median(bare)
@@ -240,10 +246,10 @@ func (c *benchCmd) report(w io.Writer, ours, bare []measure) error {
 			"ops": o.Ops, "sec": o.Took.Seconds(), "p50_us": o.P50.Microseconds(), "p99_us": o.P99.Microseconds(), "extra": extra,
 		})
 	}
-	t := newTable("", "MSGS/S", "P50", "P99", "COMMANDS/MSG", "TRIPS/MSG", "BYTES/MSG", "HEAP", "KEYS LEFT")
+	t := newTable("", "MSGS/S", "P50", "P99", "COMMANDS/MSG", "TRIPS/MSG", "WIRE/MSG", "STORED/MSG", "HEAP", "KEYS LEFT")
 	row := func(name string, m measure) {
 		t.row(name, fmt.Sprintf("%.0f", m.rate()), m.P50.Round(time.Microsecond), m.P99.Round(time.Microsecond),
-			orUnknown(m.Commands), fmt.Sprintf("%.1f", m.Trips), orUnknown(m.Bytes), fmt.Sprintf("%.1f MiB", float64(m.Heap)/(1<<20)), m.Left)
+			orUnknown(m.Commands), fmt.Sprintf("%.1f", m.Trips), orUnknown(m.Bytes), orUnknown(m.Stored), fmt.Sprintf("%.1f MiB", float64(m.Heap)/(1<<20)), m.Left)
 	}
 	for i := range ours {
 		row("mimikit", ours[i])
