@@ -63,6 +63,7 @@ func deploy(t *testing.T, model llmtest.Behavior, settings ...string) *deploymen
 		"MIMIKIT_LLM_BASE_URL":    d.model.URL(),
 		"MIMIKIT_LLM_KEY":         llmtest.Key,
 		"MIMIKIT_LLM_MODEL":       "test-model",
+		"MIMIKIT_LLM_IDLE":        "30m", // a test holds a call for as long as it looks around
 		"MIMIKIT_TELLER_DEBOUNCE": "50ms",
 		"MIMIKIT_CHANNEL_LEASE":   "1s",
 		// A post whose outcome a killed Redis left open is looked up after this.

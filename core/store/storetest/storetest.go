@@ -20,6 +20,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/alicebob/miniredis/v2"
 	"go.uber.org/goleak"
@@ -64,7 +65,9 @@ func MiniRaw(t testing.TB) (*store.Store, *miniredis.Miniredis) {
 	m := miniredis.NewMiniRedis()
 	m.ClockTTL(true)
 	t.Cleanup(m.Close)
-	return keep(t, func() (*store.Store, error) { return store.OnMini(m, store.Options{}), nil }), m
+	// It is in this process: only a machine that is much too busy lets it wait.
+	patient := store.Options{ReadTimeout: time.Minute}
+	return keep(t, func() (*store.Store, error) { return store.OnMini(m, patient), nil }), m
 }
 
 // Redis is a store on the real server that all tests of the process share.
