@@ -36,7 +36,7 @@ func (v *taskVerdict) judgeRest(ctx context.Context, st *store.Store) error {
 	for _, t := range v.tasks {
 		p := v.keys.Partition(t.Conversation.Key())
 		count[p]++
-		members[p] += 4 // all, conversation, requester, status
+		members[p] += 3 // conversation, requester, status
 		if t.ParentTaskID != "" {
 			members[p]++
 		}
@@ -53,8 +53,12 @@ func (v *taskVerdict) judgeRest(ctx context.Context, st *store.Store) error {
 		ended, err3 := c.ZCard(ctx, v.keys.In(p, "t:ended")).Result()
 		index, err4 := c.ZCard(ctx, v.keys.In(p, "t:index")).Result()
 		noted, err5 := c.XLen(ctx, v.keys.In(p, string(channel.Feedback))).Result()
-		if err := errors.Join(err1, err2, err3, err4, err5); err != nil {
+		order, err6 := c.HLen(ctx, v.keys.In(p, "t:order")).Result()
+		if err := errors.Join(err1, err2, err3, err4, err5, err6); err != nil {
 			return fmt.Errorf("count what is left of tasks: %w", err)
+		}
+		if order > 1 { // it counts what was enqueued, and the rest is of open tasks
+			v.breach("%d heads and digests are left behind in partition %d", order-1, p)
 		}
 		whole = whole && noted < 1000 // the oldest beyond that are forgotten
 		if rows != count[p] || states != rows || ended != rows || index != members[p] {

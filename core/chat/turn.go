@@ -47,6 +47,8 @@ type TaskResult struct {
 	CanceledBy   *Author       `json:"canceledBy,omitempty"`
 	CancelReason string        `json:"cancelReason,omitempty"`
 	Question     *TaskQuestion `json:"question,omitempty"` // with TaskWaiting: what it must know to go on
+
+	Traceparent string `json:"-"` // of the step that hears it, for what that makes
 }
 
 // A TaskUsage is what a task has used of models, all its runs added up.
@@ -62,6 +64,7 @@ type TaskUsage struct {
 type TaskQuestion struct {
 	ID       string   `json:"id"`
 	Question string   `json:"question"`
+	Detail   string   `json:"detail,omitempty"` // all of what it shows a part of, for who looks it up
 	Options  []string `json:"options,omitempty"`
 	Default  string   `json:"default,omitempty"`
 }

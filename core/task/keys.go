@@ -11,9 +11,8 @@ import (
 func fixed(k channel.Keys, p int) []string {
 	return []string{
 		k.In(p, "t:rows"), k.In(p, "t:state"), k.In(p, "t:index"),
-		k.In(p, "t:queue"), k.In(p, "t:order"), k.In(p, "t:ready"), k.In(p, "t:heads"), k.In(p, "t:parked"), k.In(p, "t:deferred"),
-		k.In(p, "t:runs"), k.In(p, "t:load"),
-		k.In(p, "t:dedupe"), k.In(p, "t:ended"), k.In(p, "t:cascade"),
+		k.In(p, "t:queue"), k.In(p, "t:order"), k.In(p, "t:ready"), k.In(p, "t:parked"), k.In(p, "t:deferred"),
+		k.In(p, "t:runs"), k.In(p, "t:load"), k.In(p, "t:ended"), k.In(p, "t:cascade"),
 		k.Stream(p, channel.WorkerResult), k.Stream(p, channel.SupervisorEvent), k.In(p, string(channel.Feedback)),
 		k.Stops(p),
 	}
@@ -29,8 +28,14 @@ func rowsKey(k channel.Keys, p int) string  { return k.In(p, "t:rows") }
 func stateKey(k channel.Keys, p int) string { return k.In(p, "t:state") }
 func indexKey(k channel.Keys, p int) string { return k.In(p, "t:index") }
 func endedKey(k channel.Keys, p int) string { return k.In(p, "t:ended") }
-func queueKey(k channel.Keys, p int) string { return k.In(p, "t:queue") }
-func runsKey(k channel.Keys, p int) string  { return k.In(p, "t:runs") }
+
+// waitingKeys hold one member each for every task that is pending: as a head, as one
+// at its cap, or behind.
+func waitingKeys(k channel.Keys, p int) []string {
+	return []string{k.In(p, "t:ready"), k.In(p, "t:parked"), k.In(p, "t:queue")}
+}
+
+func runsKey(k channel.Keys, p int) string { return k.In(p, "t:runs") }
 
 // claimsKey remembers the last claim of each pool. Hash: claimer → "seq ms token …".
 func claimsKey(k channel.Keys, p int) string { return k.In(p, "t:claims") }

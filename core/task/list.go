@@ -78,6 +78,11 @@ func (q *Queue) List(ctx context.Context, f Filter, from string, limit int) (Pag
 // ofRuns in place of a word means what runs, which has no word of its own.
 const ofRuns = ""
 
+// everything are the words of all tasks, each of which has one, in the order in which
+// a task goes through them. What has work before it is asked for twice: a task that
+// changes its word once meanwhile is seen all the same.
+var everything = []string{"s live", "s deferred", "s waiting", "s live", "s done", "s failed", "s canceled"}
+
 // index gives the words under which the index has the tasks of a filter, or more
 // of them, and the partitions to look in.
 func (q *Queue) index(f Filter) (words []string, parts []int, err error) {
@@ -103,7 +108,7 @@ func (q *Queue) index(f Filter) (words []string, parts []int, err error) {
 			}
 		}
 	default:
-		words = []string{"a"}
+		words = everything
 	}
 	for p := range q.keys.Partitions {
 		parts = append(parts, p)

@@ -39,28 +39,42 @@ func (r *rig) aged(id string, by time.Duration) {
 	at := was - by.Milliseconds()
 	class, conv := st["class"].(string), st["conv"].(string)
 	g := class + " " + conv
-	spot := func(at int64) string {
-		return fmt.Sprintf("%s %016d %02d %s %s", g, at-int64(old.Priority)*PriorityStep.Milliseconds(), old.Priority, st["seq"], id)
+	place := func(at int64) string {
+		return fmt.Sprintf("%016d %02d %s %s", at-int64(old.Priority)*PriorityStep.Milliseconds(), old.Priority, st["seq"], id)
 	}
-	q, ready, heads := r.q.keys.In(0, "t:queue"), r.q.keys.In(0, "t:ready"), r.q.keys.In(0, "t:heads")
+	q, ready, order := r.q.keys.In(0, "t:queue"), r.q.keys.In(0, "t:ready"), r.q.keys.In(0, "t:order")
 	s := r.s.Client
-	if n := s.ZRem(ctx, q, spot(was)).Val(); n != 1 {
-		r.t.Fatalf("%q does not wait", spot(was))
+	had := strings.SplitN(s.HGet(ctx, order, g).Val(), " ", 4)
+	if had[3] == place(was) {
+		had[3] = place(at)
+	} else {
+		if n := s.ZRem(ctx, q, g+" "+place(was)).Val(); n != 1 {
+			r.t.Fatalf("%q does not wait", place(was))
+		}
+		front, back := had[3], place(at)
+		if back < front {
+			front, back = back, front
+		}
+		had[3] = front
+		s.ZAdd(ctx, q, z(0, g+" "+back))
 	}
-	s.ZAdd(ctx, q, z(0, spot(at)))
+	if behind := s.ZRangeByLex(ctx, q, lex("["+g+" ", "("+g+"!")).Val(); len(behind) > 0 && behind[0] < g+" "+had[3] {
+		// It is not the oldest any more.
+		s.ZRem(ctx, q, behind[0])
+		s.ZAdd(ctx, q, z(0, g+" "+had[3]))
+		had[3] = strings.TrimPrefix(behind[0], g+" ")
+	}
 	st["enqueued"] = fmt.Sprint(at)
 	data, err := json.Marshal(st)
 	if err != nil {
 		r.t.Fatal(err)
 	}
 	s.HSet(ctx, stateKey(r.q.keys, 0), id, data)
-	had := strings.Fields(s.HGet(ctx, heads, g).Val())
 	s.ZRem(ctx, ready, class+" "+had[1]+" "+conv)
 	since := min(number(had[0]), at)
-	tail := strings.TrimPrefix(s.ZRangeByLex(ctx, q, lex("["+g+" ", "("+g+"!")).Val()[0], g+" ")
-	score := fmt.Sprintf("%016d", since-number(strings.Fields(tail)[1])*PriorityStep.Milliseconds())
+	score := fmt.Sprintf("%016d", since-number(strings.Fields(had[3])[1])*PriorityStep.Milliseconds())
 	s.ZAdd(ctx, ready, z(0, class+" "+score+" "+conv))
-	s.HSet(ctx, heads, g, fmt.Sprintf("%d %s %s", since, score, tail))
+	s.HSet(ctx, order, g, fmt.Sprintf("%d %s %s %s", since, score, had[2], had[3]))
 }
 
 // Within a conversation: priority with aging, then age, exactly.

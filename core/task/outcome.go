@@ -44,6 +44,11 @@ func (e *FinalError) Unwrap() error { return e.Err }
 // Final marks a failure as one that no other run of the task can mend.
 func Final(err error) error { return &FinalError{err} }
 
+// A putOff is why a run that was taken is not begun.
+type putOff struct{ wait time.Duration }
+
+func (p *putOff) Error() string { return fmt.Sprintf("put off for %s", p.wait) }
+
 // A verdict is how a run ended, as the settle script is told.
 type verdict struct {
 	how   string
@@ -90,6 +95,7 @@ func judge(o Outcome, err, cause error, timeout time.Duration) verdict {
 		return v
 	}
 	var final *FinalError
+	var held *putOff
 	reason := ReasonError
 	switch {
 	case errors.Is(cause, ErrStopping):
@@ -97,6 +103,9 @@ func judge(o Outcome, err, cause error, timeout time.Duration) verdict {
 		return v
 	case errors.Is(cause, ErrLapsed):
 		v.how = "cut"
+		return v
+	case errors.As(err, &held):
+		v.how, v.said["hold"] = "hold", strconv.FormatInt(held.wait.Milliseconds(), 10)
 		return v
 	case errors.Is(cause, ErrTimedOut):
 		v.how, reason = "fail", ReasonTimeout

@@ -31,6 +31,14 @@ type PoolOptions struct {
 	Look          time.Duration     // how often a partition is looked at when nothing is heard of it (default 10 s, at most two thirds of the lease)
 	Grace         time.Duration     // how long a runner may go on after its context has ended, at a stop too (default 5 s)
 	Hooks         Hooks
+
+	// Held says for how long a task is put off instead of begun; 0 begins it. A task
+	// that was put off is deferred, as if it had not been taken, and costs no attempt.
+	// nil puts off none.
+	Held func(t Task) time.Duration
+	// Resting reports that nothing is to be taken, which is asked again every second.
+	// What runs goes on. nil is never.
+	Resting func() bool
 }
 
 // Hooks are told what happens on this node, for metrics. Any may be nil.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -85,17 +86,18 @@ func (q *Queue) Find(ctx context.Context, prefix string, c *chat.Conversation) (
 	if prefix == "" || strings.Trim(prefix, digits) != "" {
 		return Task{}, fmt.Errorf("task %q: %w", prefix, ErrUnknown)
 	}
-	from, to, word := 0, q.keys.Partitions, "a "
+	from, to, words := 0, q.keys.Partitions, everything
 	if c != nil {
 		from = q.keys.Partition(c.Key())
-		to, word = from+1, "c "+c.Key()+" "
+		to, words = from+1, []string{"c " + c.Key()}
 	}
 	pipe := q.o.Client.Pipeline()
-	cmds := make([]*redis.StringSliceCmd, 0, to-from)
+	cmds := make([]*redis.StringSliceCmd, 0, (to-from)*len(words))
 	for p := from; p < to; p++ {
-		cmds = append(cmds, pipe.ZRangeByLex(ctx, indexKey(q.keys, p), &redis.ZRangeBy{
-			Min: "[" + word + prefix, Max: "[" + word + prefix + "~", Count: 3,
-		}))
+		for _, w := range words {
+			w += " " + prefix
+			cmds = append(cmds, pipe.ZRangeByLex(ctx, indexKey(q.keys, p), &redis.ZRangeBy{Min: "[" + w, Max: "[" + w + "~", Count: 3}))
+		}
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
 		return Task{}, fmt.Errorf("find task %q: %w", prefix, err)
@@ -103,9 +105,11 @@ func (q *Queue) Find(ctx context.Context, prefix string, c *chat.Conversation) (
 	var ids []string
 	for _, c := range cmds {
 		for _, m := range c.Val() {
-			ids = append(ids, strings.TrimPrefix(m, word))
+			ids = append(ids, m[strings.LastIndexByte(m, ' ')+1:])
 		}
 	}
+	slices.Sort(ids)
+	ids = slices.Compact(ids)
 	switch len(ids) {
 	case 0:
 		return Task{}, fmt.Errorf("task %q: %w", prefix, ErrUnknown)
@@ -183,7 +187,9 @@ func (q *Queue) Stats(ctx context.Context) (Stats, error) {
 		for _, s := range Statuses {
 			switch s {
 			case Pending:
-				cmds[s] = append(cmds[s], pipe.ZCard(ctx, queueKey(q.keys, p)))
+				for _, key := range waitingKeys(q.keys, p) {
+					cmds[s] = append(cmds[s], pipe.ZCard(ctx, key))
+				}
 				continue
 			case Running:
 				cmds[s] = append(cmds[s], pipe.HLen(ctx, runsKey(q.keys, p)))

@@ -223,10 +223,14 @@ func (r *rig) checkClean() {
 	r.t.Helper()
 	ctx := context.Background()
 	for p := range r.parts {
-		for _, name := range []string{"queue", "ready", "heads", "parked", "deferred", "runs", "load", "dedupe"} {
+		for _, name := range []string{"queue", "ready", "parked", "deferred", "runs", "load"} {
 			if k := r.q.keys.In(p, "t:"+name); r.s.Client.Exists(ctx, k).Val() != 0 {
 				r.t.Errorf("%s is left behind: %s", k, dump(r.s.Client, k))
 			}
+		}
+		order := r.s.Client.HGetAll(ctx, r.q.keys.In(p, "t:order")).Val()
+		if delete(order, "seq"); len(order) > 0 {
+			r.t.Errorf("heads or digests of partition %d are left behind: %v", p, order)
 		}
 		rows, states := r.s.Client.HLen(ctx, rowsKey(r.q.keys, p)).Val(), r.s.Client.HLen(ctx, stateKey(r.q.keys, p)).Val()
 		ended := r.s.Client.ZCard(ctx, endedKey(r.q.keys, p)).Val()

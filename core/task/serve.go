@@ -22,6 +22,13 @@ func (p *Pool) begin(rest context.Context, got *taken) {
 	runner := p.o.Runners[t.Profile]
 	if got.err != nil {
 		runner = func(context.Context, *Run) (Outcome, error) { return Outcome{}, Final(got.err) }
+	} else if p.o.Held != nil {
+		if wait := p.o.Held(t); wait > 0 {
+			p.serving.Go(func() {
+				p.serve(rest, r, func(context.Context, *Run) (Outcome, error) { return Outcome{}, &putOff{wait} })
+			})
+			return
+		}
 	}
 	p.log.Info("worker_start", "node", p.o.Node, "task_id", t.ID, "profile", t.Profile, "attempt", t.Attempts,
 		"prompt_chars", max(len(t.Prompt), t.PromptSize), "conversation", t.Conversation, "trace_id", t.TraceID)
@@ -85,6 +92,7 @@ func (p *Pool) serve(rest context.Context, r *Run, runner Runner) {
 		ask.ID = "q" + DeriveID(p.q.is.now(), r.p, r.Task.ID, r.token)[1:]
 		e.outcome.Ask = &ask
 	}
+	var held *putOff
 	to, err := r.settle(rest, judge(e.outcome, e.err, context.Cause(ctx), r.Task.Timeout))
 	p.end(r)
 	took := time.Since(began)
@@ -95,12 +103,16 @@ func (p *Pool) serve(rest context.Context, r *Run, runner Runner) {
 		p.log.Warn("worker_lost", append(attrs, "cause", context.Cause(ctx))...)
 	case err != nil:
 		p.log.Error("worker_unsettled", append(attrs, "error", err)...) // it lapses, and is run again
+	case errors.As(e.err, &held): // it was never begun
+		p.log.Debug("task_put_off", append(attrs, "for", held.wait)...)
+		return
 	case to == Deferred:
 		p.log.Warn("worker_retry", append(attrs, "error", e.err)...)
 	default:
 		p.log.Info("worker_end", append(attrs, "error", e.err)...)
 	}
 	switch h := p.o.Hooks; {
+	case errors.As(e.err, &held): // nor was anybody told that it began
 	case err == nil && h.Ended != nil:
 		h.Ended(r.Task, to, took)
 	case err != nil && h.Lost != nil:

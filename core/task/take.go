@@ -41,6 +41,10 @@ func (p *Pool) take(ctx, rest context.Context) {
 // more without anything being heard.
 func (p *Pool) takeAll(ctx, rest context.Context) (time.Duration, error) {
 	for ctx.Err() == nil {
+		if p.o.Resting != nil && p.o.Resting() && len(p.claims.open) == 0 {
+			p.board.hearAll() // there may be anything by the time it takes again
+			return time.Second, nil
+		}
 		asked := p.board.askingAll()
 		free, rooms := p.rooms()
 		var wants []want

@@ -18,7 +18,7 @@ local function cancel(K, id, st, by, now)
     signal(K, 'cancel ' .. id)
   else
     st.cancelWas = 'canceled'
-    if st.status == 'pending' then unqueue(K, id, st, now) end
+    if st.status == 'pending' then unqueue(K, id, st) end
     if st.status == 'deferred' then call('ZREM', K.deferred, id) end
     -- It ends by the cancel, not by the failure for which it waited to run again.
     st.error, st.reason = nil, nil

@@ -33,32 +33,32 @@ end
 local poured, due = pour(K, now)
 if poured > 0 then flush(K) end -- begin looks into the states as they are stored
 local list, more = ahead(K, open(), (latest == seq and 0 or most) + further)
-local at, took, runs, states = 1, {}, {}, {}
+local at, took, runs, lives, states = 1, {}, {}, {}, {}
 
 -- begin runs the head that stands at a place of the list, and puts the next one of
 -- its conversation in where it belongs.
 local function begin(score, class, conv)
-  local g = class .. ' ' .. conv
-  local mark0, tail = string.match(lineOf(K, g) or '', '^%d+ (%S+) (.+)$')
-  local word, id = string.match(mark0 == score and tail or '', '^%d+ %d+ (%d+) (%S+)$')
+  local since, mark0, crowd, leads = headOf(K, class .. ' ' .. conv)
+  local word, id = string.match(mark0 == score and leads or '', '^%d+ %d+ (%d+) (%S+)$')
   local st = id and (states[id] or call('HGET', K.state, id))
   local nextScore
   -- In JSON a quote inside of a text is never without a backslash before it.
   if st and string.find(st, '"status":"pending"', 1, true) and string.find(st, '"seq":"' .. word .. '"', 1, true) then
-    mark(K, 'queue', g .. ' ' .. tail, false)
-    lack(K, id, {class = class}, false)
-    nextScore = rehead(K, class, conv, now, now)
+    lack(K, id, class, false)
+    nextScore = follow(K, class, conv, now, mark0, crowd)
     if cap > 0 then call('HINCRBY', K.load, conv, 1) end
     took[#took + 1], states[id] = id, st
+    local run = claimer .. '-' .. seq .. '-' .. #took .. ' 0 0 ' .. ms(now) .. (cap > 0 and ' 1 ' or ' 0 ') .. node
     runs[#runs + 1] = id
-    runs[#runs + 1] = claimer .. '-' .. seq .. '-' .. #took .. ' 0 0 ' .. ms(now) .. (cap > 0 and ' 1 ' or ' 0 ') .. node
+    runs[#runs + 1] = run
+    lives[#took] = run
     local profile = string.match(class, '^[^@]*')
     room[profile] = room[profile] - 1
   else
     -- Nobody but another program leaves such places.
-    if mark0 == score then mark(K, 'queue', g .. ' ' .. tail, false) end
     mark(K, 'ready', class .. ' ' .. score .. ' ' .. conv, false)
-    nextScore = rehead(K, class, conv, now)
+    nextScore = mark0 ~= 'parked' and mark0 or nil
+    if not leads or mark0 == score then nextScore = follow(K, class, conv, tonumber(since) or now, mark0, crowd) end
     if nextScore then mark(K, 'ready', class .. ' ' .. nextScore .. ' ' .. conv, true) end
   end
   if not nextScore or (more and nextScore > list[#list][1]) then return end
@@ -73,9 +73,9 @@ else
   local groups, ids = {}, {}
   for i = 1, math.min(#list, most) do groups[i] = list[i][2] .. ' ' .. convOf(list[i]) end
   if #groups > 1 then
-    for i, line in ipairs(call('HMGET', K.heads, unpack(groups))) do
-      K.lines[groups[i]] = line
-      ids[#ids + 1] = line and last(line) or nil
+    linesAhead(K, groups)
+    for _, g in ipairs(groups) do
+      ids[#ids + 1] = K.lines[g] and last(K.lines[g]) or nil
     end
     if #ids > 1 then
       for i, s in ipairs(call('HMGET', K.state, unpack(ids))) do states[ids[i]] = s end
@@ -92,7 +92,7 @@ else
     if not roomy(h[2]) then
       table.remove(list, at)
     elseif laden(K, conv, cap) then
-      park(K, h[2], conv)
+      park(K, h[2], conv, h[1])
       at = at + 1
     else
       begin(h[1], h[2], conv)
@@ -114,7 +114,8 @@ local scores = outlook(K, left, more, cap)
 flush(K)
 local out = {commits, ms(now), scores, due}
 if #took > 0 then
-  local rows, lives = call('HMGET', K.rows, unpack(took)), call('HMGET', K.runs, unpack(took))
+  local rows = call('HMGET', K.rows, unpack(took))
+  if latest == seq then lives = call('HMGET', K.runs, unpack(took)) end
   for i, id in ipairs(took) do
     local token = claimer .. '-' .. seq .. '-' .. i
     if lives[i] and string.match(lives[i], '^%S+') == token then

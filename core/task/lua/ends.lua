@@ -2,36 +2,37 @@
 
 -- result spells a task's end as the JSON of a chat.TaskResult, from where the first
 -- of its lines ends.
+local function raw(d, name, v)
+  if v and v ~= '' then d[#d + 1] = ',"' .. name .. '":' .. v end
+end
+local function text(d, name, v)
+  if v and v ~= '' then d[#d + 1] = ',"' .. name .. '":' .. cjson.encode(v) end
+end
+
 local function result(st)
-  local d = {}
-  local function raw(name, v)
-    if v and v ~= '' then d[#d + 1] = ',"' .. name .. '":' .. v end
-  end
-  local function text(name, v)
-    if v and v ~= '' then raw(name, cjson.encode(v)) end
-  end
-  text('status', st.status)
-  text('resultType', st.resultType)
-  text('output', st.output)
-  raw('outputSize', st.outputSize)
-  text('error', st.error)
-  text('failureReason', st.reason)
-  raw('attempts', st.attempts)
-  text('archivePath', st.archive)
-  raw('startedAt', st.started and '"' .. iso(st.started) .. '"')
-  raw('completedAt', st.completed and '"' .. iso(st.completed) .. '"')
-  raw('durationMs', st.ran)
+  local d = {',"status":"' .. st.status .. '"'}
+  text(d, 'resultType', st.resultType)
+  text(d, 'output', st.output)
+  raw(d, 'outputSize', st.outputSize)
+  text(d, 'error', st.error)
+  text(d, 'failureReason', st.reason)
+  raw(d, 'attempts', st.attempts)
+  text(d, 'archivePath', st.archive)
+  if st.started then d[#d + 1] = ',"startedAt":"' .. iso(st.started) .. '"' end
+  if st.completed then d[#d + 1] = ',"completedAt":"' .. iso(st.completed) .. '"' end
+  raw(d, 'durationMs', st.ran)
   if st.usage then
     local u = {}
     for name, n in pairs(st.usage) do u[#u + 1] = '"' .. name .. '":' .. n end
-    raw('usage', '{' .. table.concat(u, ',') .. '}')
+    raw(d, 'usage', '{' .. table.concat(u, ',') .. '}')
   end
   if st.status == 'canceled' then
-    raw('canceledBy', st.cancelBy)
-    text('cancelReason', st.cancelReason)
+    raw(d, 'canceledBy', st.cancelBy)
+    text(d, 'cancelReason', st.cancelReason)
   end
-  if st.status == 'waiting' then raw('question', st.question) end
-  return table.concat(d) .. '}'
+  if st.status == 'waiting' then raw(d, 'question', st.question) end
+  d[#d + 1] = '}'
+  return table.concat(d)
 end
 
 -- tell adds an entry of a task to a stream; which line its payload begins with, and
@@ -58,10 +59,8 @@ end
 local function finish(K, id, st, to, now)
   move(K, id, st, to)
   st.completed, st.node, st.run, st.due, st.enqueued, st.seq = ms(now), nil, nil, nil, nil, nil
-  if (st.dedupe or '') ~= '' then
-    K.freed[#K.freed + 1] = st.dedupe
-    K.freed[#K.freed + 1] = id
-  end
+  -- Nobody takes the digest of a task that was not to be canceled.
+  if (st.dedupe or '') ~= '' and (not st.cancelAt or lineOf(K, st.dedupe) == id) then setLine(K, st.dedupe, false) end
   K.ends[#K.ends + 1] = st.completed
   K.ends[#K.ends + 1] = id
   publish(K, id, st)

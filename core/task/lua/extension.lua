@@ -24,18 +24,21 @@ function ops.create(K, key, a, now)
     if there then return {there.made == made and 'created' or 'exists', id} end
     call('HSET', K.rows, id, a[5])
   end
-  if st.dedupe ~= '' and call('HSETNX', K.dedupe, st.dedupe, id) == 0 then
-    local same = call('HGET', K.dedupe, st.dedupe)
+  if st.dedupe ~= '' then
+    local same = lineOf(K, st.dedupe)
     -- One that is to end soon is not what was asked for now.
-    if (fetch(K, same) or {cancelAt = ''}).cancelAt then
-      call('HSET', K.dedupe, st.dedupe, id)
+    if not same or (fetch(K, same) or {cancelAt = ''}).cancelAt then
+      setLine(K, st.dedupe, id)
     elseif a[16] ~= '1' then
       call('HDEL', K.rows, id)
       return {'same', same}
+    else
+      st.dedupe = '' -- it stands for the other one
     end
   end
   if a[17] then call('SET', key, a[17]) end
-  for _, m in ipairs({'a ', 'c ' .. st.conv .. ' ', 'r ' .. st.requester .. ' '}) do mark(K, 'index', m .. id, true) end
+  mark(K, 'index', 'c ' .. st.conv .. ' ' .. id, true)
+  mark(K, 'index', 'r ' .. st.requester .. ' ' .. id, true)
   local parent
   if st.parent ~= '' then
     parent = fetch(K, st.parent)
@@ -53,11 +56,11 @@ function ops.create(K, key, a, now)
   end
   -- What the caller spelled of the state is taken as it stands.
   local begun = '{"created":"' .. ms(now) .. '","attempts":"0","status":"' .. st.status .. '"'
-  for _, name in ipairs({'enqueued', 'seq', 'due'}) do
-    if st[name] then begun = begun .. ',"' .. name .. '":"' .. st[name] .. '"' end
-  end
+  if st.enqueued then begun = begun .. ',"enqueued":"' .. st.enqueued .. '","seq":"' .. st.seq .. '"' end
+  if st.due then begun = begun .. ',"due":"' .. st.due .. '"' end
   K.states[id], K.fresh[id] = nil, begun .. ',' .. string.sub(a[6], 2)
   if a[12] ~= st.parent then fetch(K, id).parent = '' end
+  if a[14] ~= st.dedupe then fetch(K, id).dedupe = '' end
   -- What a canceled task would still start is canceled before it begins.
   if parent and parent.cancelAt then
     st = fetch(K, id)
@@ -135,21 +138,37 @@ function ops.store(K, _, a, now)
   if st.completed then return {'over', id} end
   if st.status == 'running' then return {'running', id} end
   local queued = st.status == 'pending'
-  if queued then unqueue(K, id, st, now) end
+  if queued then unqueue(K, id, st) end
   st.storage, st.class, st.away = storage, class, nil
   if queued then enqueue(K, id, st, now) end
   store(K, id, st)
   return {'moved', id}
 end
 
+-- before reads ahead what the creations among ops will ask of order.
+local function before(K, list)
+  local names = {}
+  for _, x in ipairs(list) do
+    local a = x[2]
+    if a[1] == 'create' then
+      names[#names + 1] = a[9] .. ' ' .. a[8]
+      if a[14] ~= '' then names[#names + 1] = a[14] end
+    end
+  end
+  if #names > 0 then
+    names[#names + 1] = 'seq'
+    linesAhead(K, names)
+  end
+end
+
 -- A commit may call several times, with the same keys each time.
 local looked
 return {
-  -- of gives what other extensions may know of a task: its conversation, and whether
-  -- it was canceled; nil when there is none.
+  -- of gives what other extensions may know of a task: its conversation, whether it
+  -- was canceled, and whether it is over; nil when there is none.
   of = function(keys, id)
     local st = fetch(bind(keys, 1), id)
-    return st and {conv = st.conv, canceled = st.cancelAt ~= nil} or nil
+    return st and {conv = st.conv, canceled = st.cancelAt ~= nil, over = st.completed ~= nil} or nil
   end,
   check = function(keys, a)
     if not looked then look(bind(keys, 1, a[2], a[3])) end
@@ -164,6 +183,7 @@ return {
   -- all does several, each with the number of its own key in keys, and its args.
   all = function(keys, list, now)
     local K, out = bind(keys, 1, list[1][2][2], list[1][2][3]), {}
+    before(K, list)
     for i, x in ipairs(list) do out[i] = ops[x[2][1]](K, keys[x[1]], x[2], now) end
     flush(K)
     return out

@@ -16,7 +16,7 @@ for i = 3, #ARGV do
       call('ZADD', K.ended, ms(clock()), id)
     else
       if st then
-        call('ZREM', K.index, 'a ' .. id, 'c ' .. st.conv .. ' ' .. id, 'r ' .. st.requester .. ' ' .. id,
+        call('ZREM', K.index, 'c ' .. st.conv .. ' ' .. id, 'r ' .. st.requester .. ' ' .. id,
           's ' .. word(st.status) .. ' ' .. id, 'p ' .. (st.parent or '') .. ' ' .. id)
       end
       call('HDEL', K.rows, id)

@@ -6,33 +6,29 @@
 -- the time since when the conversation has been waiting for a turn, less step for
 -- each degree of the head's priority. A turn taken begins the waiting anew, so a
 -- conversation with many tasks goes to the end of the line after each of them.
+--
+-- A head is told by a line of order alone: "since score crowd score priority seq
+-- id", with "parked" in place of the first score when it is not in the ready set;
+-- what waits behind it stands in queue. Most conversations have one task at a time,
+-- and crowd spares those the search: it is 1 when there may be somebody behind, and
+-- 0 when none was, or when a search has found none.
 
 -- last is the last word of a text. (A pattern that may begin anywhere is tried from
 -- everywhere.)
 local function last(s) return string.match(s, '^.* (%S+)$') end
 
--- lineOf is what heads says of a class and conversation, false for nothing;
--- setLine changes it.
-local function lineOf(K, g)
-  local l = K.lines[g]
-  if l == nil then
-    l = call('HGET', K.heads, g)
-    K.lines[g] = l
-  end
-  return l
-end
+-- headOf gives since, score or parked, crowd and place of a head, nil for none.
+local function headOf(K, g) return string.match(lineOf(K, g) or '', '^(%d+) (%S+) (%d) (.+)$') end
 
-local function setLine(K, g, line) K.lines[g], K.moved[g] = line, true end
-
--- lead makes a member of the queue, of which tail is the end, the head of its class
--- and conversation, which has been waiting since a time.
-local function lead(K, class, conv, since, tail, mark0)
-  local score = pad(since - num(string.match(tail, '^%d+ (%d+)')) * step)
+-- lead makes a task, of which this is the place, the head of its class and
+-- conversation, which has been waiting since a time. It gives the score.
+local function lead(K, class, conv, since, place, crowd, mark0)
+  local score = pad(since - num(string.match(place, '^%d+ (%d+)')) * step)
   if mark0 ~= score then
     if mark0 then mark(K, 'ready', class .. ' ' .. mark0 .. ' ' .. conv, false) end
     mark(K, 'ready', class .. ' ' .. score .. ' ' .. conv, true)
   end
-  setLine(K, class .. ' ' .. conv, ms(since) .. ' ' .. score .. ' ' .. tail)
+  setLine(K, class .. ' ' .. conv, ms(since) .. ' ' .. score .. ' ' .. crowd .. ' ' .. place)
   return score
 end
 
@@ -42,89 +38,106 @@ local function wake(K, class, score)
   K.woke[#K.woke + 1] = score
 end
 
--- rehead finds the head of a class and conversation, and puts it into the ready set
--- or takes out the last one. A turn taken now is told by served; otherwise a head
--- keeps its waiting, or begins it at since if that is earlier. It gives the score.
-local function rehead(K, class, conv, since, served)
+-- follow puts the next one in the place of a head that goes, waiting since a time, and
+-- gives its score; nil when there is none, or none that stands in the ready set.
+local function follow(K, class, conv, since, mark0, crowd)
   local g = class .. ' ' .. conv
-  local had, mark0 = string.match(lineOf(K, g) or '', '^(%d+) (%S+)')
-  local head = first(K, 'queue', g)
-  if mark0 == 'parked' then
-    if not head then
-      setLine(K, g, false)
+  local behind = crowd == '0' and {} or under(K, 'queue', g, 2)
+  if not behind[1] then
+    if mark0 == 'parked' then
       call('ZREM', K.parked, conv .. ' ' .. class)
+    elseif mark0 then
+      mark(K, 'ready', class .. ' ' .. mark0 .. ' ' .. conv, false)
     end
-    return nil
-  end
-  if not head then
-    if mark0 then mark(K, 'ready', class .. ' ' .. mark0 .. ' ' .. conv, false) end
     setLine(K, g, false)
     return nil
   end
-  since = tonumber(since)
-  if served then since = served elseif had and tonumber(had) < since then since = tonumber(had) end
-  return lead(K, class, conv, since, string.sub(head, #g + 2), mark0)
+  mark(K, 'queue', behind[1], false)
+  local place = string.sub(behind[1], #g + 2)
+  crowd = behind[2] and '1' or '0'
+  if mark0 == 'parked' then
+    setLine(K, g, ms(since) .. ' parked ' .. crowd .. ' ' .. place)
+    return nil
+  end
+  return lead(K, class, conv, since, place, crowd, mark0)
 end
 
--- place is the end of a task's member of the queue. All its words have one length,
+-- placeOf is the end of a task's member of the queue. All its words have one length,
 -- so that texts compare alike everywhere.
-local function place(st, id)
+local function placeOf(st, id)
   return format('%016d %02d %s %s', num(st.enqueued) - num(st.priority) * step, num(st.priority), st.seq or '', id)
 end
 
 -- storageOf is the storage that a class needs, "" for none.
-local function storageOf(class) return string.match(class, '@(.*)$') or '' end
+local function storageOf(class) return string.sub(class, (string.find(class, '@', 1, true) or #class) + 1) end
 
 -- lack notes that people are to be told when the storage of a pending task is gone
 -- for long.
-local function lack(K, id, st, waits)
-  local s = storageOf(st.class)
-  if s ~= '' and (not waits or not st.away and st.audience ~= 'supervisor') then mark(K, 'index', 'n ' .. s .. ' ' .. id, waits) end
+local function lack(K, id, class, waits)
+  local s = storageOf(class)
+  if s ~= '' then mark(K, 'index', 'n ' .. s .. ' ' .. id, waits) end
+end
+
+-- nextSeq counts what is enqueued.
+local function nextSeq(K)
+  local n = num(lineOf(K, 'seq')) + 1
+  setLine(K, 'seq', ms(n))
+  return pad(n)
 end
 
 -- enqueue makes a task pending. One that was pending before keeps its age.
 local function enqueue(K, id, st, since)
   move(K, id, st, 'pending')
-  if not st.enqueued then
-    st.enqueued, st.seq = ms(since), pad(call('HINCRBY', K.order, 'seq', 1))
+  if not st.enqueued then st.enqueued, st.seq = ms(since), nextSeq(K) end
+  if not st.away and st.audience ~= 'supervisor' then lack(K, id, st.class, true) end
+  local g, place, at = st.class .. ' ' .. st.conv, placeOf(st, id), num(st.enqueued)
+  local had, mark0, crowd, leads = headOf(K, g)
+  if not leads then
+    wake(K, st.class, lead(K, st.class, st.conv, at, place, '0', nil))
+    return
   end
-  local g, tail, at = st.class .. ' ' .. st.conv, place(st, id), num(st.enqueued)
-  mark(K, 'queue', g .. ' ' .. tail, true)
-  lack(K, id, st, true)
-  local had, mark0, leads = string.match(lineOf(K, g) or '', '^(%d+) (%S+) (.+)$')
-  if mark0 == 'parked' then return end
-  had = tonumber(had or at)
-  if not leads or tail < leads or at < had then
-    if leads and leads < tail then tail = leads end
-    wake(K, st.class, lead(K, st.class, st.conv, math.min(had, at), tail, mark0))
+  local front = place < leads
+  mark(K, 'queue', g .. ' ' .. (front and leads or place), true)
+  if front then leads = place end
+  if mark0 == 'parked' then
+    setLine(K, g, had .. ' parked 1 ' .. leads)
+  elseif front or at < tonumber(had) then
+    wake(K, st.class, lead(K, st.class, st.conv, math.min(tonumber(had), at), leads, '1', mark0))
+  elseif crowd == '0' then
+    setLine(K, g, had .. ' ' .. mark0 .. ' 1 ' .. leads)
   end
 end
 
--- unqueue takes a pending task out; served is now when it begins to run. It gives
--- the score of the next head.
-local function unqueue(K, id, st, now, served)
-  mark(K, 'queue', st.class .. ' ' .. st.conv .. ' ' .. place(st, id), false)
-  lack(K, id, st, false)
-  return rehead(K, st.class, st.conv, now, served)
+-- unqueue takes a pending task out. A head that follows goes on waiting in its place.
+local function unqueue(K, id, st)
+  local g, place = st.class .. ' ' .. st.conv, placeOf(st, id)
+  lack(K, id, st.class, false)
+  local since, mark0, crowd, leads = headOf(K, g)
+  if leads == place then
+    follow(K, st.class, st.conv, tonumber(since), mark0, crowd)
+  else
+    mark(K, 'queue', g .. ' ' .. place, false)
+  end
 end
 
--- park takes a conversation at its cap out of the ready set; unpark puts it back
--- to the end of the line.
-local function park(K, class, conv)
+-- park takes a conversation at its cap out of the ready set, where it has a score;
+-- unpark puts it back to the end of the line.
+local function park(K, class, conv, score)
   local g = class .. ' ' .. conv
-  local since, mark0, tail = string.match(lineOf(K, g) or '', '^(%d+) (%S+) (.+)$')
-  if mark0 then mark(K, 'ready', class .. ' ' .. mark0 .. ' ' .. conv, false) end
-  setLine(K, g, (since or '0') .. ' parked ' .. (tail or ''))
-  call('ZADD', K.parked, 0, conv .. ' ' .. class)
+  local since, mark0, crowd, leads = headOf(K, g)
+  mark(K, 'ready', class .. ' ' .. score .. ' ' .. conv, false)
+  if leads and mark0 == score then
+    setLine(K, g, since .. ' parked ' .. crowd .. ' ' .. leads)
+    call('ZADD', K.parked, 0, conv .. ' ' .. class)
+  end
 end
 
 local function unpark(K, conv, now)
   for _, m in ipairs(under(K, 'parked', conv, 1000)) do
     local class = last(m)
     call('ZREM', K.parked, m)
-    setLine(K, class .. ' ' .. conv, false)
-    local score = rehead(K, class, conv, now)
-    if score then wake(K, class, score) end
+    local _, mark0, crowd, leads = headOf(K, class .. ' ' .. conv)
+    if mark0 == 'parked' then wake(K, class, lead(K, class, conv, now, leads, crowd, nil)) end
   end
 end
 
@@ -183,7 +196,7 @@ end
 local function outlook(K, list, more, cap)
   local scores = {}
   for _, h in ipairs(list) do
-    if laden(K, convOf(h), cap) then park(K, h[2], convOf(h)) else scores[#scores + 1] = h[1] end
+    if laden(K, convOf(h), cap) then park(K, h[2], convOf(h), h[1]) else scores[#scores + 1] = h[1] end
   end
   if more then scores[#scores + 1] = 'more' end
   return scores

@@ -17,16 +17,14 @@ local call = redis.call
 local types = {
   'rows', 'h', -- id → what never changes: a line of JSON that no script looks into, and the lines of which entries about the task are made: the beginning of a result, that of a feedback, the fields of an entry
   'state', 'h', -- id → JSON of what scripts read and change
-  'index', 'z', -- by text: "a id", "c conversation id", "r requester id", "s status id", "p parent id", "n storage id"
-  'queue', 'z', -- by text: "class conversation score priority seq id" of what is pending
-  'order', 'h', -- seq: how many tasks were enqueued, for those of one millisecond
+  'index', 'z', -- by text: "c conversation id", "r requester id", "s status id", "p parent id", "n storage id"
+  'queue', 'z', -- by text: "class conversation score priority seq id" of what is pending behind a head
+  'order', 'h', -- what a word or two say: "class conversation" → the head, see queue.lua; digest → id of the task that is not over; seq: how many tasks were enqueued, for those of one millisecond
   'ready', 'z', -- by text: "class score conversation": whose turn it is
-  'heads', 'h', -- "class conversation" → "since score" or "since parked", then the end of the head's member of queue, from its score
   'parked', 'z', -- by text: "conversation class" of those at their cap
   'deferred', 'z', -- id, by when it is due (ms)
   'runs', 'h', -- id of what runs → "token seq beats ms capped node": its last note, how often it has shown that it lives, since when, "1" when it counts in load
   'load', 'h', -- conversation → how many of its tasks run, of those claimed under a cap
-  'dedupe', 'h', -- digest → id of the task that is not over
   'ended', 'z', -- id, by when it ended (ms), or by when it was last found to be watched
   'cascade', 'z', -- id of a canceled task: 0 while its children are to be canceled, then 1 for its triggers
   'results', 'x', 'events', 'x', 'feedback', 'x', -- streams of core/channel
@@ -40,10 +38,10 @@ local function bind(keys, from, signal, p)
   return {
     signal = signal, p = p,
     rows = keys[from], state = keys[from + 1], index = keys[from + 2], queue = keys[from + 3], order = keys[from + 4],
-    ready = keys[from + 5], heads = keys[from + 6], parked = keys[from + 7], deferred = keys[from + 8], runs = keys[from + 9],
-    load = keys[from + 10], dedupe = keys[from + 11], ended = keys[from + 12], cascade = keys[from + 13], results = keys[from + 14],
-    events = keys[from + 15], feedback = keys[from + 16], stops = keys[from + 17],
-    marks = {}, states = {}, changed = {}, fresh = {}, lines = {}, moved = {}, ends = {}, freed = {}, said = {}, woke = {},
+    ready = keys[from + 5], parked = keys[from + 6], deferred = keys[from + 7], runs = keys[from + 8], load = keys[from + 9],
+    ended = keys[from + 10], cascade = keys[from + 11], results = keys[from + 12], events = keys[from + 13],
+    feedback = keys[from + 14], stops = keys[from + 15],
+    marks = {}, states = {}, changed = {}, fresh = {}, lines = {}, moved = {}, ends = {}, said = {}, woke = {},
   }
 end
 
@@ -60,29 +58,49 @@ local function clock()
   return time[1] * 1000 + math.floor(time[2] / 1000)
 end
 
-local function num(s) return tonumber(s or '') or 0 end
-local format = string.format
-local function ms(n) return format('%d', n) end
+-- num reads a number, 0 for none, and ms spells one. Within a call the same are asked
+-- for again and again.
+local format, numbers, lastN, lastMs = string.format, {}, nil, nil
+local function num(s)
+  s = s or ''
+  local n = numbers[s]
+  if not n then
+    n = tonumber(s) or 0
+    numbers[s] = n
+  end
+  return n
+end
+local function ms(n)
+  if n ~= lastN then
+    lastN = n
+    lastMs = format('%d', n)
+  end
+  return lastMs
+end
 local function pad(n) return format('%016d', n) end
 local function may(from, to) return (chart[from] or {})[to] end
 
--- iso spells a time in ms as RFC 3339.
+-- iso spells a time in ms as RFC 3339; most are of one minute.
+local lastMinute, lastDate
+local floor = math.floor
 local function iso(t)
   t = num(t)
-  local floor = math.floor
-  local days, rest = floor(t / 86400000), t % 86400000
-  -- Years that begin in March have their leap day last, so one formula counts them.
-  local day = days + 719468
-  local era = floor(day / 146097)
-  local inEra = day - era * 146097
-  local year = floor((inEra - floor(inEra / 1460) + floor(inEra / 36524) - floor(inEra / 146096)) / 365)
-  local inYear = inEra - (365 * year + floor(year / 4) - floor(year / 100))
-  local m = floor((5 * inYear + 2) / 153)
-  local d = inYear - floor((153 * m + 2) / 5) + 1
-  year = year + era * 400
-  if m < 10 then m = m + 3 else m, year = m - 9, year + 1 end
-  return string.format('%04d-%02d-%02dT%02d:%02d:%02d.%03dZ', year, m, d,
-    floor(rest / 3600000), floor(rest / 60000) % 60, floor(rest / 1000) % 60, rest % 1000)
+  local minute = floor(t / 60000)
+  if minute ~= lastMinute then
+    lastMinute = minute
+    -- Years that begin in March have their leap day last, so one formula counts them.
+    local day = floor(minute / 1440) + 719468
+    local era = floor(day / 146097)
+    local inEra = day - era * 146097
+    local year = floor((inEra - floor(inEra / 1460) + floor(inEra / 36524) - floor(inEra / 146096)) / 365)
+    local inYear = inEra - (365 * year + floor(year / 4) - floor(year / 100))
+    local m = floor((5 * inYear + 2) / 153)
+    local d = inYear - floor((153 * m + 2) / 5) + 1
+    year = year + era * 400
+    if m < 10 then m = m + 3 else m, year = m - 9, year + 1 end
+    lastDate = format('%04d-%02d-%02dT%02d:%02d:', year, m, d, floor(minute / 60) % 24, minute % 60)
+  end
+  return lastDate .. format('%02d.%03dZ', floor(t / 1000) % 60, t % 1000)
 end
 
 local function parse(s)
@@ -94,8 +112,9 @@ local runWords = '^(%S+) (%d+) (%d+) (%d+) (%d) (.*)$'
 
 -- join puts a run over a state.
 local function join(st, run)
-  local token, _, _, at, capped, node = string.match(st and run or '', runWords)
+  local token, notes, _, at, capped, node = string.match(st and run or '', runWords)
   if token then
+    st.notes = notes
     st.status, st.run, st.node, st.runStarted, st.away = 'running', token, node, at, nil
     st.capped, st.started = capped == '1', st.started or at
     if num(st.attempts) == 0 then st.attempts = '1' end
@@ -127,6 +146,27 @@ end
 
 local function store(K, id, st) K.states[id], K.changed[id], K.fresh[id] = st, true, nil end
 
+-- lineOf gives what order says under a name, false for nothing, setLine changes it;
+-- linesAhead reads several ahead.
+local function lineOf(K, name)
+  local l = K.lines[name]
+  if l == nil then
+    l = call('HGET', K.order, name)
+    K.lines[name] = l
+  end
+  return l
+end
+
+local function setLine(K, name, line) K.lines[name], K.moved[name] = line, true end
+
+local function linesAhead(K, names)
+  if #names < 2 then return end
+  local got = call('HMGET', K.order, unpack(names))
+  for i, name in ipairs(names) do
+    if K.lines[name] == nil then K.lines[name] = got[i] or false end
+  end
+end
+
 -- mark puts a member into a set sorted by text, or takes it out.
 local function mark(K, set, member, stays)
   local s = K.marks[set]
@@ -138,18 +178,22 @@ local function mark(K, set, member, stays)
 end
 
 local function settleMarks(K, set)
-  local add, del = {}, {}
-  for member, stays in pairs(K.marks[set] or {}) do
+  local marks = K.marks[set]
+  if not marks then return end
+  local add, adds, del, dels = {}, 0, {}, 0
+  for member, stays in pairs(marks) do
     if stays then
-      add[#add + 1] = 0
-      add[#add + 1] = member
+      add[adds + 1] = 0
+      add[adds + 2] = member
+      adds = adds + 2
     else
-      del[#del + 1] = member
+      dels = dels + 1
+      del[dels] = member
     end
   end
   K.marks[set] = nil
-  if #del > 0 then call('ZREM', K[set], unpack(del)) end
-  if #add > 0 then call('ZADD', K[set], unpack(add)) end
+  if dels > 0 then call('ZREM', K[set], unpack(del)) end
+  if adds > 0 then call('ZADD', K[set], unpack(add)) end
 end
 
 -- under gives the members of a set sorted by text that begin with a word or words,
@@ -180,11 +224,15 @@ local function signal(K, text) call('PUBLISH', K.signal, text) end
 -- which-th line, and the fields of an entry as core/channel spells them, of which
 -- the second is the stop number and the last the payload.
 local function entry(row, which, stop, tail)
-  local all = {}
-  for l in string.gmatch(string.sub(row, (string.find(row, '\n', 1, true) or #row) + 1), '([^\n]*)\n') do all[#all + 1] = l end
-  if #all < 4 then return nil end -- stored by nobody
-  local f = {unpack(all, 3)}
-  f[2], f[#f] = stop, all[which] .. tail
+  local at, f, head = string.find(row, '\n', 1, true), {}
+  for n = -1, 1000 do
+    local till = at and string.find(row, '\n', at + 1, true)
+    if not till then break end
+    if n > 0 then f[n] = string.sub(row, at + 1, till - 1) elseif n + 2 == which then head = string.sub(row, at + 1, till - 1) end
+    at = till
+  end
+  if #f < 2 then return nil end -- stored by nobody
+  f[2], f[#f] = stop, head .. tail
   return f
 end
 
@@ -213,17 +261,9 @@ local function flush(K)
       del[#del + 1] = g
     end
   end
-  if #set > 0 then call('HSET', K.heads, unpack(set)) end
-  if #del > 0 then call('HDEL', K.heads, unpack(del)) end
+  if #set > 0 then call('HSET', K.order, unpack(set)) end
+  if #del > 0 then call('HDEL', K.order, unpack(del)) end
   if #K.ends > 0 then call('ZADD', K.ended, unpack(K.ends)) end
-  if #K.freed > 0 then
-    local digests, free = {}, {}
-    for i = 1, #K.freed, 2 do digests[#digests + 1] = K.freed[i] end
-    for i, id in ipairs(call('HMGET', K.dedupe, unpack(digests))) do
-      if id == K.freed[2 * i] then free[#free + 1] = digests[i] end
-    end
-    if #free > 0 then call('HDEL', K.dedupe, unpack(free)) end
-  end
   speak(K)
   local states = {}
   for id, s in pairs(K.fresh) do
@@ -237,5 +277,5 @@ local function flush(K)
   if #states > 0 then call('HSET', K.state, unpack(states)) end
   -- Of very many heads it is enough to say that there are some.
   if #K.woke > 0 then signal(K, 'wake ' .. K.p .. (#K.woke > 100 and '' or ' ' .. table.concat(K.woke, ' '))) end
-  K.moved, K.ends, K.freed, K.changed, K.fresh, K.woke = {}, {}, {}, {}, {}, {}
+  K.moved, K.ends, K.changed, K.fresh, K.woke = {}, {}, {}, {}, {}
 end

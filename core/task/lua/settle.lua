@@ -7,7 +7,8 @@
 --   what goes into the state, JSON of counts to add to the usage ("": none), the
 --   whole of a long output ("": none)
 -- How: succeed; fail, with another try if the task has one left; final, without;
---   back, as if it had not begun; cut, as one that lost its Redis; lapse; ask.
+--   back, as if it had not begun; hold, likewise and deferred by the "hold" (ms) of
+--   what goes into the state; cut, as one that lost its Redis; lapse; ask.
 -- Returns {commit number, {the status it has now, when it is due or ""} …}, "lost" in
 -- place of the status when the token is of no run, and "alive" when the beats have
 -- changed. A repeat is answered like the first.
@@ -30,8 +31,13 @@ local function settle(token, id, how, beats, said, usage, whole, output, checkpo
     if call('HINCRBY', K.load, st.conv, -1) <= 0 then call('HDEL', K.load, st.conv) end
     unpark(K, st.conv, now)
   end
-  st.ran = ms(num(st.ran) + math.max(0, now - num(st.runStarted)))
-  st.run, st.node, st.runStarted, st.capped, st.settled = nil, nil, nil, nil, token
+  if how ~= 'hold' then
+    st.ran = ms(num(st.ran) + math.max(0, now - num(st.runStarted)))
+  elseif st.started == st.runStarted then
+    st.started, st.attempts = nil, '0'
+  end
+  if st.notes ~= '0' then st.kept = '1' end
+  st.run, st.node, st.runStarted, st.capped, st.notes, st.settled = nil, nil, nil, nil, nil, token
   if usage ~= '' then
     for name, n in pairs(cjson.decode(usage)) do
       st.usage = st.usage or {}
@@ -55,6 +61,8 @@ local function settle(token, id, how, beats, said, usage, whole, output, checkpo
     to = 'succeeded'
   elseif how == 'final' or (how == 'lapse' and num(st.lapses) >= mostLapses) then
     to = 'failed'
+  elseif how == 'hold' then
+    to = 'deferred'
   elseif how == 'fail' then
     to = num(st.retried) < num(st.retries) and 'deferred' or 'failed'
   elseif how == 'ask' then
@@ -64,15 +72,18 @@ local function settle(token, id, how, beats, said, usage, whole, output, checkpo
   end
   st.verdict = to
   -- What an earlier run has said of its failure is not said of this one.
-  st.error, st.reason = nil, nil
-  if to == 'deferred' then
+  if how ~= 'hold' then st.error, st.reason = nil, nil end
+  if to == 'deferred' and how ~= 'hold' then
     st.error, st.reason = said.error, said.reason
-  elseif to ~= 'pending' then
+  elseif to ~= 'pending' and how ~= 'hold' then
     for name, v in pairs(said) do st[name] = v end
   end
   if to == 'canceled' then st.error, st.reason = nil, nil end
 
-  if to == 'deferred' then
+  if how == 'hold' and to == 'deferred' then
+    st.due, st.enqueued = ms(now + num(said.hold)), nil
+    defer(K, id, st)
+  elseif to == 'deferred' then
     st.retried, st.attempts = ms(num(st.retried) + 1), ms(num(st.attempts) + 1)
     local wait = math.min(num(st.backoff) * 2 ^ (num(st.retried) - 1), longest)
     st.due, st.enqueued = ms(now + wait), nil
@@ -87,7 +98,8 @@ local function settle(token, id, how, beats, said, usage, whole, output, checkpo
     tell(K, K.events, id, st, 1, result(st))
   else
     if whole ~= '' then call('SET', output, whole) end
-    dropped[#dropped + 1] = checkpoint
+    if st.kept then dropped[#dropped + 1] = checkpoint end
+    st.kept = nil
     if to == 'failed' then note(K, id, st, 'worker_error', now) end
     finish(K, id, st, to, now)
   end
