@@ -2,6 +2,7 @@ package attachment_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -101,6 +102,41 @@ func TestDamagedFileIsLeftOut(t *testing.T) {
 		}
 		if list, err := a.List(t.Context(), thread); err != nil || len(list) != 1 {
 			t.Errorf("%d files, %v; want the one that can be read", len(list), err)
+		}
+	})
+}
+
+// What people call a file, and what stands in a conversation's key, is kept as it is
+// and reaches nobody else.
+func TestHostileNames(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, s *store.Store) {
+		a := open(t, s)
+		names := []string{"../../etc/passwd", "a\x00b", "\u202egpj.exe", strings.Repeat("x", 10_000), "{tag}", "a/b", "\xff", "<script>", ":at", ""}
+		places := []string{"C1", "C1:at", "{C1}", "C1/1.1", "C1%2F1.1", "", "..", "C1\r\nSET x 1"}
+		for i, place := range places {
+			c := chat.Conversation{Platform: "slack", Workspace: "T1", Place: place, Thread: ":at"}
+			var files []attachment.File
+			for n, name := range names {
+				f := file("m1", fmt.Sprint("F", n), i)
+				f.Attachment.Name = name
+				files = append(files, f)
+			}
+			if err := a.Add(t.Context(), c, files); err != nil {
+				t.Fatalf("%q: %v", place, err)
+			}
+		}
+		for i, place := range places {
+			c := chat.Conversation{Platform: "slack", Workspace: "T1", Place: place, Thread: ":at"}
+			list, err := a.List(t.Context(), c)
+			if err != nil || len(list) != len(names) {
+				t.Fatalf("%q has %d files, %v", place, len(list), err)
+			}
+			for n, f := range list {
+				if want := strings.ToValidUTF8(names[n], "\ufffd"); f.Attachment.Name != want || !f.At.Equal(at.Add(time.Duration(i)*time.Minute)) {
+					t.Errorf("%q has %q of %s, want %q", place, f.Attachment.Name, f.At, want)
+				}
+			}
 		}
 	})
 }

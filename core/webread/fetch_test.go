@@ -1,6 +1,7 @@
 package webread_test
 
 import (
+	"bytes"
 	"compress/gzip"
 	"context"
 	"errors"
@@ -343,5 +344,55 @@ func TestWhatFails(t *testing.T) {
 	refused(t, err, "there is no host nowhere.example")
 	if _, err = r.Fetch(t.Context(), address); err == nil || !strings.Contains(err.Error(), "refused") {
 		t.Errorf("a closed port: %v", err)
+	}
+}
+
+// Only what was asked for is unpacked, once: what is packed in another way, or twice,
+// is refused rather than read or unpacked without a bound.
+func TestPackedPages(t *testing.T) {
+	t.Parallel()
+	pack := func(data []byte) []byte {
+		var b bytes.Buffer
+		z := gzip.NewWriter(&b)
+		if _, err := z.Write(data); err != nil {
+			t.Error(err)
+		}
+		if err := z.Close(); err != nil {
+			t.Error(err)
+		}
+		return b.Bytes()
+	}
+	spaces := bytes.Repeat([]byte(" "), 2<<20)
+	once := pack(spaces)
+	twice := pack(once)
+	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		kind, encodings := "text/plain", strings.Split(strings.TrimPrefix(r.URL.Path, "/"), "+")
+		body := twice
+		switch encodings[0] {
+		case "file":
+			kind, encodings = "application/gzip", nil
+		case "hidden":
+			kind, encodings, body = "application/octet-stream", nil, once
+		case "zip":
+			kind, encodings, body = "text/html", nil, append([]byte("PK\x03\x04\x00\x00"), spaces[:1000]...)
+		case "members": // one after the other, all of which a reader unpacks
+			encodings, body = []string{"gzip"}, bytes.Repeat(once, 8)
+		}
+		w.Header().Set("Content-Type", kind)
+		for _, e := range encodings {
+			w.Header().Add("Content-Encoding", e)
+		}
+		_, _ = w.Write(body)
+	})
+	r := webread.New(webread.Options{Allow: here(), MaxBytes: 1 << 20, MaxText: 1000})
+	for _, path := range []string{"br", "deflate", "zstd", "compress", "gzip,gzip", "gzip, br", "br+gzip", "identity, gzip", "file", "hidden", "zip", "gzip", "gzip+gzip"} {
+		p, err := r.Fetch(t.Context(), s.URL+"/"+path)
+		var refusal *webread.Refusal
+		if !errors.As(err, &refusal) {
+			t.Errorf("%s: %.60q, %v; want a refusal", path, p.Text, err)
+		}
+	}
+	if p, err := r.Fetch(t.Context(), s.URL+"/members"); err != nil || !p.Partial || p.Whole > 1<<20 {
+		t.Errorf("many members: %d bytes, %v", p.Whole, err)
 	}
 }

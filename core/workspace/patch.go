@@ -15,6 +15,7 @@ import (
 const (
 	maxPatch      = 1 << 20 // bytes
 	maxPatchFiles = 100
+	maxPlaceWork  = 50_000_000 // lines that are looked at to find the hunks of a patch
 )
 
 // A Patched is what a patch did to one file.
@@ -37,7 +38,7 @@ func (w *Workspace) Patch(ctx context.Context, diff string) ([]Patched, error) {
 		return nil, err
 	}
 	defer w.storage.take(w.name)()
-	p := patching{w: w, touched: map[string]bool{}}
+	p := patching{w: w, touched: map[string]bool{}, work: maxPlaceWork}
 	for _, f := range files {
 		if err := p.file(f); err != nil {
 			return nil, err
@@ -84,6 +85,7 @@ type patching struct {
 	changes []change
 	done    []Patched
 	bytes   int
+	work    int // that is left for finding hunks
 }
 
 func (p *patching) file(f *gitdiff.File) error {
@@ -120,7 +122,7 @@ func (p *patching) file(f *gitdiff.File) error {
 			return refuse("patch %s: it is not text but %s", label, what)
 		}
 	}
-	content, added, removed, err := apply(was.content, f.TextFragments)
+	content, added, removed, err := apply(was.content, f.TextFragments, &p.work)
 	if err != nil {
 		return refuse("patch %s: %s", label, err)
 	}
@@ -205,7 +207,7 @@ func (p *patching) add(d Patched, c change) error {
 }
 
 // apply applies hunks to a text. A file whose lines end in CRLF keeps them.
-func apply(content []byte, hunks []*gitdiff.TextFragment) (out []byte, added, removed int, err error) {
+func apply(content []byte, hunks []*gitdiff.TextFragment, work *int) (out []byte, added, removed int, err error) {
 	if len(hunks) == 0 {
 		return content, 0, 0, nil
 	}
@@ -221,7 +223,7 @@ func apply(content []byte, hunks []*gitdiff.TextFragment) (out []byte, added, re
 	applier := gitdiff.NewTextApplier(&buf, bytes.NewReader(content))
 	next := 0 // the first line that no hunk has touched
 	for i, h := range hunks {
-		at, err := place(lines, h, next)
+		at, err := place(lines, h, next, work)
 		if err != nil {
 			return nil, 0, 0, fmt.Errorf("hunk %d (%s): %w", i+1, strings.TrimSpace(h.Header()), err)
 		}
@@ -244,9 +246,41 @@ func apply(content []byte, hunks []*gitdiff.TextFragment) (out []byte, added, re
 	return out, added, removed, nil
 }
 
+// places are the first lines, counted from 1, at which lines of a hunk stand. It takes
+// time in proportion to the file, whatever repeats in it; false is that the work of all
+// hunks is used up.
+func places(lines, old []string, next int, work *int) (found []int, enough bool) {
+	back := make([]int, len(old)) // back[i]: how much of old also ends at its line i
+	for i, k := 1, 0; i < len(old); i++ {
+		for k > 0 && old[i] != old[k] {
+			k = back[k-1]
+		}
+		if old[i] == old[k] {
+			k++
+		}
+		back[i] = k
+	}
+	if *work -= len(lines) - next + len(old); *work < 0 {
+		return nil, false
+	}
+	for at, k := next, 0; at < len(lines) && len(found) < maxPlaces; at++ {
+		for k > 0 && lines[at] != old[k] {
+			k = back[k-1]
+		}
+		if lines[at] == old[k] {
+			k++
+		}
+		if k == len(old) {
+			found = append(found, at-k+2)
+			k = back[k-1]
+		}
+	}
+	return found, true
+}
+
 // place finds where a hunk goes, counted from 0: where it says, or the only
 // place where its lines stand.
-func place(lines []string, h *gitdiff.TextFragment, next int) (int, error) {
+func place(lines []string, h *gitdiff.TextFragment, next int, work *int) (int, error) {
 	var old []string
 	for _, l := range h.Lines {
 		if l.Old() {
@@ -275,11 +309,9 @@ func place(lines []string, h *gitdiff.TextFragment, next int) (int, error) {
 	if fits(says) {
 		return says, nil
 	}
-	found := []int{}
-	for at := next; at+len(old) <= len(lines) && len(found) < maxPlaces; at++ {
-		if fits(at) {
-			found = append(found, at+1)
-		}
+	found, enough := places(lines, old, next, work)
+	if !enough {
+		return 0, fmt.Errorf("its lines do not stand at line %d, and looking for them in the whole file, for this and the other hunks, takes too long; correct the line numbers", says+1)
 	}
 	switch len(found) {
 	case 1:
