@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.uber.org/goleak"
 
@@ -95,6 +96,9 @@ func newServer(kind string) *sdk.Server {
 	})
 	s.AddTool(&sdk.Tool{Name: "odd/tool name", InputSchema: json.RawMessage(`{"type":"object"}`)}, func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		return &sdk.CallToolResult{StructuredContent: map[string]any{"n": 1}, Content: []sdk.Content{&sdk.ImageContent{MIMEType: "image/png", Data: []byte("png!")}}}, nil
+	})
+	s.AddTool(&sdk.Tool{Name: "protest", InputSchema: json.RawMessage(`{"type":"object"}`)}, func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+		return nil, &jsonrpc.Error{Code: -32000, Message: "what is " + os.Getenv("TOKEN") + "?"}
 	})
 	big := `{"type":"object","properties":{"a":{"type":"string","description":"` + strings.Repeat("x", maxSchema) + `"}}}`
 	s.AddTool(&sdk.Tool{Name: "big", Description: "Big.", InputSchema: json.RawMessage(big)}, func(_ context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"mimikit/core/store/storetest"
 )
 
 func TestToolsOverPipes(t *testing.T) {
@@ -80,6 +82,28 @@ func TestEnvironment(t *testing.T) {
 	}
 	if want := "HOME=" + filepath.Join(r.o.Home, "fake"); !strings.Contains(got, want) {
 		t.Errorf("its home is not %s: %s", want, got)
+	}
+}
+
+// What a server says of its own secret is told to nobody: not in an error, and not
+// half of it where a text is cut.
+func TestSecretsOfAServer(t *testing.T) {
+	t.Parallel()
+	s := pipes(t, "plain")
+	s.MaxOutput = 300
+	s.Env["TOKEN"], s.secrets = "hunter22-hunter22-hunter22", []string{"hunter22-hunter22-hunter22"}
+	r := newRig(t, s)
+	if got := r.use("mcp_fake_protest", `{}`); !strings.Contains(got, "what is [secret]?") {
+		t.Errorf("the model is told %q", got)
+	}
+	for pad := 270; pad < 300; pad++ {
+		got := r.use("mcp_fake_echo", fmt.Sprintf(`{"text":"%s %s"}`, strings.Repeat("x", pad), s.Env["TOKEN"]))
+		if strings.Contains(got, "hunter") || !strings.Contains(got, "xxxx") {
+			t.Fatalf("%d letters before it: the model is told %q", pad, got)
+		}
+	}
+	if strings.Contains(r.log.String(), "hunter") || !strings.Contains(r.log.String(), "[secret]") {
+		t.Errorf("the log holds a secret, or nothing:\n%s", r.log)
 	}
 }
 
@@ -235,15 +259,13 @@ func TestClose(t *testing.T) {
 	r.Close()
 	r.Close()
 	for _, pid := range []int{server, child} {
-		for end := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		storetest.Eventually(t, "the end of the server and its child", func() error {
 			state, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-			if err != nil || strings.Contains(string(state), ") Z ") {
-				break
+			if err == nil && !strings.Contains(string(state), ") Z ") {
+				return fmt.Errorf("process %d lives on", pid)
 			}
-			if time.Now().After(end) {
-				t.Fatalf("process %d lives on", pid)
-			}
-		}
+			return nil
+		})
 	}
 	if _, err := r.all[0].reach(t.Context()); err == nil {
 		t.Error("it was started again after its end")
@@ -257,11 +279,12 @@ func TestToolsChange(t *testing.T) {
 	if got := r.use("mcp_fake_grow", `{"text":""}`); !strings.Contains(got, "grown") {
 		t.Fatal(got)
 	}
-	for end := time.Now().Add(20 * time.Second); !slices.Contains(r.names(), "mcp_fake_grown"); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("offered are %q", r.names())
+	storetest.Eventually(t, "the tool that came later", func() error {
+		if names := r.names(); !slices.Contains(names, "mcp_fake_grown") {
+			return fmt.Errorf("offered are %q", names)
 		}
-	}
+		return nil
+	})
 }
 
 func TestToolsOverHTTP(t *testing.T) {

@@ -80,7 +80,7 @@ func (v *server) reached(ctx context.Context) (*link, error) {
 		select {
 		case <-l.gone:
 			v.drop(l)
-			v.log.WarnContext(ctx, "mcp_server_gone", "stderr", l.said())
+			v.log.WarnContext(ctx, "mcp_server_gone", "stderr", v.said(l))
 		default:
 			return l, nil
 		}
@@ -276,12 +276,13 @@ func (l *link) kill() {
 	}
 }
 
-// said is the end of what the process wrote to its error output.
-func (l *link) said() string {
+// said is the end of what the process wrote to its error output; it holds no secret,
+// also not a half of one.
+func (v *server) said(l *link) string {
 	if l.proc == nil {
 		return ""
 	}
-	lines := strings.Split(strings.TrimSpace(strings.ToValidUTF8(l.proc.Stderr(), "�")), "\n")
+	lines := strings.Split(strings.TrimSpace(v.clean(strings.ToValidUTF8(l.proc.Stderr(), "�"))), "\n")
 	last := strings.TrimSpace(lines[len(lines)-1])
 	if len(last) > 300 {
 		last = strings.ToValidUTF8(last[:300], "") + "…"
@@ -298,7 +299,7 @@ func (v *server) reason(l *link, err error) error {
 	case errors.Is(err, sdk.ErrConnectionClosed) || strings.HasSuffix(text, "EOF"):
 		text = "it shut the connection"
 	}
-	if said := l.said(); said != "" {
+	if said := v.said(l); said != "" {
 		text += "; it said: " + said
 	}
 	return errors.New(v.clean(text))

@@ -136,14 +136,18 @@ func (v *server) call(ctx context.Context, tool string, arguments json.RawMessag
 			o.err = sdk.ErrConnectionClosed
 		}
 	}
-	v.log.InfoContext(ctx, "mcp_call", "tool", tool, "took_ms", v.set.o.Now().Sub(began).Milliseconds(), "error", o.err)
+	failed := ""
+	if o.err != nil {
+		failed = v.clean(o.err.Error())
+	}
+	v.log.InfoContext(ctx, "mcp_call", "tool", tool, "took_ms", v.set.o.Now().Sub(began).Milliseconds(), "error", failed)
 	switch {
 	case ctx.Err() != nil:
 		return action.Outcome{}, context.Cause(ctx)
 	case o.err != nil:
 		return action.Outcome{}, v.broken(ctx, l, tool, o.err)
 	}
-	text := v.clean(v.text(o.result))
+	text := v.text(o.result)
 	if o.result.IsError {
 		return action.Outcome{}, action.Mistakef("%s failed: %s", tool, cmp.Or(text, "it did not say why"))
 	}
@@ -155,7 +159,7 @@ func (v *server) call(ctx context.Context, tool string, arguments json.RawMessag
 func (v *server) broken(ctx context.Context, l *link, tool string, err error) error {
 	var refused *jsonrpc.Error
 	if errors.As(err, &refused) && refused.Code != transportRefused && !errors.Is(err, sdk.ErrConnectionClosed) && !errors.Is(err, sdk.ErrSessionMissing) {
-		return action.Mistakef("%s was refused: %s", tool, v.clean(cut(refused.Message, v.MaxOutput)))
+		return action.Mistakef("%s was refused: %s", tool, cut(v.clean(refused.Message), v.MaxOutput))
 	}
 	v.log.WarnContext(ctx, "mcp_call_broken", "tool", tool, "error", v.reason(l, err))
 	words := tool + " did not answer: the connection to its server broke"
@@ -187,7 +191,8 @@ func (v *server) lives(ctx context.Context, l *link) bool {
 	}
 }
 
-// text is what a model is told of a result.
+// text is what a model is told of a result. Secrets are taken out before it is cut, so
+// that no cut leaves half of one.
 func (v *server) text(r *sdk.CallToolResult) string {
 	var parts []string
 	for _, c := range r.Content {
@@ -218,7 +223,7 @@ func (v *server) text(r *sdk.CallToolResult) string {
 			text = string(data)
 		}
 	}
-	return cut(text, v.MaxOutput)
+	return cut(v.clean(text), v.MaxOutput)
 }
 
 // cut is a text within a bound, with a note of what was cut.

@@ -15,11 +15,14 @@ import (
 // A Program is a trusted binary to run beside us, such as an agent with a
 // sandbox of its own. Path and Dir are needed.
 type Program struct {
-	Path      string // looked up on our PATH when it has no slash
-	Args      []string
-	Dir       string            // an absolute folder of the host
-	Env       map[string]string // all of its environment; nothing of ours is added
-	TailBytes int               // how much of the end of stderr is kept; default 16 KiB
+	Path string // looked up on our PATH when it has no slash
+	Args []string
+	Dir  string            // an absolute folder of the host
+	Env  map[string]string // all of its environment; nothing of ours is added
+	// Told is what it reads from the descriptors 3, 4 and so on, until their ends: unlike
+	// arguments and an environment, nobody else can look it up. Unix only.
+	Told      [][]byte
+	TailBytes int // how much of the end of stderr is kept; default 16 KiB
 }
 
 // A Process is a running [Program]. Its Stdin and Stdout are pipes that the
@@ -33,6 +36,7 @@ type Process struct {
 	cmd     *exec.Cmd
 	stderr  *output
 	mark    string // an environment variable of this process alone, for finding what it started
+	told    []told
 	ctx     context.Context
 	ended   chan struct{}
 	err     error
@@ -94,6 +98,10 @@ func Start(ctx context.Context, p Program) (*Process, error) {
 		return nil, fmt.Errorf("start %s: %w", r.program, err)
 	}
 	r.Stdin, r.Stdout = stdin, stdout.ours
+	if r.told, err = tell(r.cmd, p.Told); err != nil {
+		_, _, _ = stdin.Close(), stdout.ours.Close(), stdout.theirs.Close()
+		return nil, fmt.Errorf("start %s: %w", r.program, err)
+	}
 	if err := r.run(stdout); err != nil {
 		return nil, fmt.Errorf("start %s: %w", r.program, err)
 	}
@@ -108,6 +116,7 @@ func (p *Process) run(stdout stdoutPipe) error {
 		defer release()
 		err := p.cmd.Start()
 		_ = stdout.theirs.Close()
+		over := write(p.told, err == nil)
 		if err != nil {
 			_ = stdout.ours.Close()
 			_ = p.Stdin.Close()
@@ -116,6 +125,7 @@ func (p *Process) run(stdout stdoutPipe) error {
 		}
 		started <- nil
 		err = p.cmd.Wait()
+		over()
 		if p.err == nil && !errors.Is(err, exec.ErrWaitDelay) {
 			p.err = err
 		}
