@@ -22,6 +22,7 @@ test: need-go ## run all tests, with the race detector, on a real redis-server t
 	@.ci/need
 	@[ -n "$(RACE)" ] || echo "note: no C compiler, so the race detector is off" >&2
 	go test $(RACE) ./...
+	cd deploy/check && go test ./...
 
 bench: build ## measure: the Go benchmarks, then the pipeline next to a bare one
 	@.ci/need

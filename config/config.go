@@ -53,6 +53,7 @@ type Config struct {
 	Page       Page       `koanf:"page"`
 	Prompts    Prompts    `koanf:"prompts"`
 	Log        Log        `koanf:"log"`
+	Telemetry  Telemetry  `koanf:"telemetry"`
 
 	origin map[string]string // :: key -> where its value came from
 }

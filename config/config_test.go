@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -226,6 +227,19 @@ func TestSecrets(t *testing.T) {
 		if strings.Contains(out.String(), leak) {
 			t.Errorf("Print shows the secret %q:\n%s", leak, out.String())
 		}
+	}
+}
+
+// What must be kept out of logs and archives, and what would only take words out of
+// them.
+func TestSecretsAreListed(t *testing.T) {
+	t.Parallel()
+	c := load(t, "llm: {model: m, headers: {X-Title: a-title-that-is-long-enough}}\n", "MIMIKIT_LLM_KEY=the-key", "MIMIKIT_PAGE_TOKEN=a-token-of-the-page",
+		"MIMIKIT_LLM_SECOND_BASE_URL=http://b", "MIMIKIT_LLM_SECOND_HEADERS=Authorization=Bearer abc,X-Gateway=0123456789abcdef,X-Title=Mimikit,Referer=https://example.org/bot")
+	got := c.Secrets()
+	slices.Sort(got)
+	if want := []string{"0123456789abcdef", "a-token-of-the-page", "abc", "the-key"}; !slices.Equal(got, want) {
+		t.Errorf("secrets %q, want %q", got, want)
 	}
 }
 

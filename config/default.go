@@ -86,9 +86,10 @@ func Default() Config {
 			MaxParts: 2,
 			CatchUp:  12 * time.Hour,
 		},
-		Discord: Discord{Mention: "thread", Content: true, MaxParts: 5, CatchUp: 12 * time.Hour},
-		Access:  Access{PlatformAdmins: "admin", DirectMessages: true},
-		Log:     Log{Level: "info", Format: "json"},
+		Discord:   Discord{Mention: "thread", Content: true, MaxParts: 5, CatchUp: 12 * time.Hour},
+		Access:    Access{PlatformAdmins: "admin", DirectMessages: true, MaxPerMinute: 30},
+		Log:       Log{Level: "info", Format: "json"},
+		Telemetry: Telemetry{Service: "mimikit", Sample: 100, Queue: 4096, Flush: 3 * time.Second, OTLP: OTLP{Timeout: 10 * time.Second}},
 	}
 	c.preset(Chat)
 	return c

@@ -2,6 +2,7 @@ package config
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -203,4 +204,34 @@ func FuzzFile(f *testing.F) {
 	f.Fuzz(func(_ *testing.T, yaml []byte) {
 		_, _ = parseFile("mimikit.yaml", yaml) // whatever it says, it must not panic
 	})
+}
+
+// A file that is built to be dear is refused, or read, in moments: what is repeated in
+// it is not multiplied.
+func TestDearFiles(t *testing.T) {
+	t.Parallel()
+	laughs := "a0: &a0 [x]\n"
+	for i := 1; i < 30; i++ {
+		laughs += fmt.Sprintf("a%d: &a%d [%s]\n", i, i, strings.Repeat(fmt.Sprintf("*a%d,", i-1), 10))
+	}
+	for name, file := range map[string]string{
+		"aliases":     laughs + "name: *a29\nslack: {bots: *a29}\n",
+		"a circle":    "llm: &l\n  models: *l\n",
+		"itself":      "name: &n [*n]\n",
+		"deep":        "name: " + strings.Repeat("[", 100_000),
+		"deep keys":   strings.Repeat("{a: ", 50_000),
+		"a long line": "name: " + strings.Repeat("x", 2<<20),
+		"many keys":   strings.Repeat("x: 1\n", 100_000),
+	} {
+		path := filepath.Join(t.TempDir(), "mimikit.yaml")
+		if err := os.WriteFile(path, []byte(file), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err := Load(path, nil)
+		if err == nil {
+			t.Errorf("%s: it is taken", name)
+		} else if len(err.Error()) > 64<<10 {
+			t.Errorf("%s: the error has %d bytes", name, len(err.Error()))
+		}
+	}
 }

@@ -28,8 +28,18 @@ func newLayer() *layer {
 	return &layer{values: map[string]any{}, origin: map[string]string{}}
 }
 
+// maxProblems are told of one source: who hands us a file that is none of ours need not
+// read all of it.
+const maxProblems = 100
+
 func (l *layer) bad(where, key, value, want string) {
-	l.problems = append(l.problems, &Problem{where, key, value, want})
+	switch len(l.problems) {
+	case maxProblems:
+		l.problems = append(l.problems, errors.New("there is more that is wrong; mend this first"))
+	case maxProblems + 1:
+	default:
+		l.problems = append(l.problems, &Problem{where, key, value, want})
+	}
 }
 
 // readFile reads the YAML file at path. The error is for a file that cannot be

@@ -208,6 +208,7 @@ func (c *Config) settle(environ []string) error {
 		{"slack.signingSecret", c.Slack.SigningSecretFile, &c.Slack.SigningSecret},
 		{"discord.token", c.Discord.TokenFile, &c.Discord.Token},
 		{"page.token", c.Page.TokenFile, &c.Page.Token},
+		{"telemetry.otlp.key", c.Telemetry.OTLP.KeyFile, &c.Telemetry.OTLP.Key},
 	} {
 		if err := c.readSecret(s.key, s.file, s.into); err != nil {
 			problems = append(problems, err)

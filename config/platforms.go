@@ -62,11 +62,12 @@ type Access struct {
 	Admins         []string `koanf:"admins"`    // people, or roles on Discord
 	Operators      []string `koanf:"operators"` // likewise
 	PlatformAdmins string   `koanf:"platformAdmins" allow:"admin|operator|user"`
-	Users          []string `koanf:"users"`          // empty: everybody may speak with the bot; else only these
-	DeniedUsers    []string `koanf:"deniedUsers"`    // may not
-	Places         []string `koanf:"places"`         // channels and workspaces in which it answers; empty: wherever it is invited
-	DeniedPlaces   []string `koanf:"deniedPlaces"`   // in which it does not
-	DirectMessages bool     `koanf:"directMessages"` // it answers in direct messages
+	Users          []string `koanf:"users"`                          // empty: everybody may speak with the bot; else only these
+	DeniedUsers    []string `koanf:"deniedUsers"`                    // may not
+	Places         []string `koanf:"places"`                         // channels and workspaces in which it answers; empty: wherever it is invited
+	DeniedPlaces   []string `koanf:"deniedPlaces"`                   // in which it does not
+	DirectMessages bool     `koanf:"directMessages"`                 // it answers in direct messages
+	MaxPerMinute   int      `koanf:"maxPerMinute" allow:"0..100000"` // messages and commands of one person a minute; 0 bounds nothing
 }
 
 // Page sets the operator's page. It is off unless Listen is set.

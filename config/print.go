@@ -109,12 +109,28 @@ func scalar(s string) string {
 }
 
 // Secrets lists every secret that is set, for whatever must keep them out of what
-// it writes.
+// it writes. Of headers it lists those whose name speaks of a secret and, unless they
+// stand in the YAML, those whose value looks like one.
 func (c *Config) Secrets() []string {
 	var out []string
 	for i := range keys {
-		if s, ok := keys[i].get(c).(Secret); ok && s != "" {
-			out = append(out, s.Reveal())
+		k := &keys[i]
+		switch v := k.get(c).(type) {
+		case Secret:
+			if words := strings.Fields(v.Reveal()); len(words) > 1 { // with a scheme before it, such as Basic
+				out = append(out, words[len(words)-1])
+			}
+			if v != "" {
+				out = append(out, v.Reveal())
+			}
+		case Headers:
+			hidden := strings.HasPrefix(c.origin[k.Name], "env ")
+			for _, name := range slices.Sorted(maps.Keys(v)) {
+				words := strings.Fields(v[name]) // the last one is without its scheme, such as Bearer
+				if len(words) > 0 && (secretHeader.MatchString(name) || hidden && len(words) == 1 && len(words[0]) >= 16 && !strings.Contains(words[0], "/")) {
+					out = append(out, words[len(words)-1])
+				}
+			}
 		}
 	}
 	return out

@@ -10,7 +10,7 @@ import (
 
 // together checks what values mean for one another.
 func (c *Config) together() []error {
-	return slices.Concat(c.loopsTogether(), c.modelsTogether(), c.redisTogether(), c.platformsTogether())
+	return slices.Concat(c.loopsTogether(), c.modelsTogether(), c.redisTogether(), c.platformsTogether(), c.telemetryTogether())
 }
 
 // loopsTogether checks times and windows against one another.

@@ -30,7 +30,7 @@ const (
 )
 
 // forms are the rules of the keys that have one.
-var forms = with(approvalForms, with(expertForms, with(platformForms, map[string]form{
+var forms = with(approvalForms, with(expertForms, with(platformForms, with(telemetryForms, map[string]form{
 	"name": {"1 to 80 letters without control characters", func(s string) bool {
 		return strings.TrimSpace(s) != "" && utf8.RuneCountInString(s) <= 80
 	}},
@@ -45,7 +45,7 @@ var forms = with(approvalForms, with(expertForms, with(platformForms, map[string
 	"http.listen": {"host:port, :port, or off", optional(func(s string) bool {
 		return s == Off || isListen(s)
 	})},
-})))
+}))))
 
 // with adds rules to others.
 func with(more, to map[string]form) map[string]form {

@@ -45,6 +45,7 @@
 //   - [mimikit/core/review] looks back: it reviews conversations that have gone quiet,
 //     and sums each day up.
 //   - [mimikit/core/audit] is who did what.
+//   - [mimikit/core/pause] is where the bot takes up nothing new for now.
 //   - [mimikit/core/cluster] is what nodes agree on beside the roads: leases of single
 //     connections, how far a place was heard, one rate budget for all.
 //   - [mimikit/core/trigger] is what starts tasks later: times and conditions, each slot

@@ -31,7 +31,7 @@ var walls = map[string]struct {
 	"core/chat":             {nil, "the nouns are the ground that everything stands on"},
 	"core/llm":              {nil, "a model knows nothing of what it is asked for"},
 	"core/llm/llmtest":      {[]string{"core/llm"}, "fakes stand beside the interface"},
-	"core/telemetry":        {nil, "everything may count, so counting knows nothing"},
+	"core/telemetry…":       {nil, "everything may count, so counting knows nothing"},
 	"core/store":            {nil, "a store is a Redis that was checked, whatever lives in it"},
 	"core/store/faultproxy": {nil, "a proxy knows bytes"},
 	"core/store/storetest":  {[]string{"core/store…"}, "servers for tests"},
@@ -59,8 +59,9 @@ var walls = map[string]struct {
 	"core/cluster":          {nil, "what nodes agree on is names and numbers"},
 	"core/review":           {[]string{"core/chat", "core/channel", "core/history", "core/llm", "core/task", "core/usage"}, "a review looks back at what the others did, and no other looks at it"},
 	"core/audit":            {[]string{"core/chat"}, "what was done is told to whoever asks"},
+	"core/pause":            {[]string{"core/chat"}, "a pause is told to whoever asks"},
 	"core/supervisor":       {loop, "a loop is a function from entries to effects; loops meet only in cmd's table"},
-	"core/admin":            {[]string{"core/chat", "core/channel", "core/task", "core/trigger", "core/question", "core/history", "core/memory", "core/telemetry"}, "one command set for all doors"},
+	"core/admin":            {[]string{"core/chat", "core/channel", "core/task", "core/trigger", "core/question", "core/history", "core/memory", "core/pause", "core/telemetry"}, "one command set for all doors"},
 	"core/page":             {[]string{"core/chat", "core/admin"}, "the page shows what the commands say, and nothing else"},
 	"adapters":              {[]string{"core/chat"}, "a platform sees messages and replies, never what is behind them"},
 	"adapters/inbox":        {[]string{"adapters", "core/chat", "core/channel", "core/telemetry"}, "the one door in"},
@@ -86,16 +87,17 @@ var homes = []struct {
 	why     string
 }{
 	{"github.com/redis/go-redis", []string{
-		"core/channel…", "core/store…", "core/history…", "core/task…", "core/memory…", "core/feed…", "core/blob…", "core/usage…", "core/fold…", "core/audit…", "core/cluster…", "core/trigger…", "core/question…", "core/attachment…", "core/review…", "cmd/" + module + "…",
+		"core/channel…", "core/store…", "core/history…", "core/task…", "core/memory…", "core/feed…", "core/blob…", "core/usage…", "core/fold…", "core/audit…", "core/cluster…", "core/trigger…", "core/question…", "core/attachment…", "core/review…", "core/pause…", "cmd/" + module + "…",
 	}, "Redis is spoken where state lives and nowhere above"},
 	{"github.com/alicebob/miniredis", []string{"core/channel…", "core/store…", "core/feed…", "core/history…", "core/usage…", "core/fold…", "cmd/" + module + "…"}, "the store decides which Redis there is"},
 	{"github.com/slack-go/slack", []string{"adapters/slack…"}, "a platform's SDK never leaves its adapter"},
 	{"github.com/bwmarrin/discordgo", []string{"adapters/discord…"}, "a platform's SDK never leaves its adapter"},
 	{"github.com/sashabaranov/go-openai", []string{"core/llm…"}, "a vendor's types never leave the model's door"},
 	{"github.com/modelcontextprotocol/go-sdk", []string{"core/mcp…"}, "a protocol's types never leave its door"},
-	{"github.com/prometheus", []string{"core/telemetry…"}, "what counts is one package's secret"},
+	{"github.com/prometheus", []string{"core/telemetry…", "deploy/check"}, "what counts is one package's secret"},
+	{"go.opentelemetry.io", []string{"core/telemetry…"}, "what is recorded leaves through one door"},
 	{"github.com/knadh/koanf", []string{"config"}, "settings are read in one place"},
-	{"go.yaml.in/yaml", []string{"config", "cmd/" + module + "…"}, "settings are read in one place"},
+	{"go.yaml.in/yaml", []string{"config", "cmd/" + module + "…", "deploy/check"}, "settings are read in one place"},
 	{"github.com/alecthomas/kong", []string{"cmd/" + module + "…"}, "only the command knows of flags"},
 }
 

@@ -81,6 +81,16 @@ type Step struct {
 	Answer     int    // bytes of the answer, before it was cut
 }
 
+// Named is the action's name for a log. One that there is not was made up by a model,
+// perhaps of what people wrote, and is told only where it looks like a name.
+func (s Step) Named() string {
+	name := s.Call.Name
+	if s.Kind == 0 && (len(name) > 40 || strings.Trim(name, "abcdefghijklmnopqrstuvwxyz_") != "") {
+		return "unknown"
+	}
+	return name
+}
+
 // A Verdict says what became of a call.
 type Verdict string
 

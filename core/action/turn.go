@@ -15,6 +15,7 @@ type Turn struct {
 	Rights       chat.Role     // the least among the authors
 	Now          time.Time     // of the turn, UTC
 	TraceID      string
+	Traceparent  string // of the step or run that the actions belong to; "" while nobody traces
 }
 
 // NewTurn works out rights and author of a turn. With authors, it is theirs, and

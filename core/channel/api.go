@@ -74,6 +74,10 @@ type Work struct {
 	Suspect      bool     // Redis has lately lost writes: look before any effect outside that cannot be undone
 	Now          time.Time
 
+	// Traceparent is the step itself, as what it publishes and makes is to be told of
+	// it; "" while nobody traces, and then that of its oldest entry is handed on.
+	Traceparent string
+
 	// Ahead is what the loop's Ahead gave for the one entry, when that was
 	// committed with the entry and the step is Fresh, so that nothing else was
 	// written or done since; else it is empty.

@@ -11,6 +11,9 @@ import (
 // giveUp moves the work's entries to the dead letters and, unless that is of no
 // use, tells whoever asked, in one op.
 func (o *owner) giveUp(r *run, reason string, quiet bool) {
+	if r.step == nil {
+		o.announce(r) // it was not even begun
+	}
 	o.tell(r, "dead")
 	o.n.log.Error("step_given_up", "loop", r.loop.Name, "partition", o.p, "conversation", r.c.key,
 		"entry", r.work.Entries[0].ID, "attempts", r.work.Attempt-1, "reason", reason)

@@ -47,6 +47,10 @@ type Options struct {
 // Hooks are told what happens, for metrics. Any of them may be nil. They are
 // called from the partitions' goroutines and must be quick.
 type Hooks struct {
+	// Begin is told of a step that begins, before its loop is. It may set the work's
+	// Traceparent. The context that it gives is the step's, and end, which may be nil,
+	// is told once what became of the step and its commit, in the words of Step.
+	Begin   func(ctx context.Context, loop string, w *Work) (step context.Context, end func(outcome string))
 	Step    func(loop, outcome string, took time.Duration) // outcome: ok, stopped, retry, dead, lost
 	Commit  func(ops int, took time.Duration)              // one script call of an owner
 	Hop     func(stage string, sinceAccept time.Duration)

@@ -108,6 +108,7 @@ func (o *owner) run() error {
 		err = o.release()
 	}
 	o.cancel(cause(err))
+	o.lose()
 	return err
 }
 

@@ -107,7 +107,7 @@ func TestRefusedCallChangesNothing(t *testing.T) {
 		status := map[string]int{}
 		for _, conv := range []string{good, bad} {
 			e := o.convs[conv].buffer.Entries(UserInput)[0]
-			l, err := newLetter(Publish{To: TellerDigest, Value: &chat.TellerDigest{ID: conv}}, conv, e, o.now())
+			l, err := newLetter(Publish{To: TellerDigest, Value: &chat.TellerDigest{ID: conv}}, conv, e, "", o.now())
 			if err != nil {
 				t.Fatal(err)
 			}

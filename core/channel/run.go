@@ -21,6 +21,8 @@ type run struct {
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
 	started time.Time
+	step    context.Context      // what the loop is given; ends with ctx
+	end     func(outcome string) // told once what became of it; may be nil
 }
 
 func (o *owner) newRun(c *conversation, loop *Loop, take []*Entry) *run {
@@ -126,17 +128,43 @@ func (o *owner) enqueue(op *op) { o.ops = append(o.ops, op) }
 
 // start runs the step in a goroutine of its own.
 func (o *owner) start(r *run) {
+	o.announce(r)
 	o.n.steps.Go(func() {
 		var effects Effects
 		var letters []letter
 		err := safely(r, func() (err error) {
-			if effects, err = r.loop.Step(r.ctx, r.work); err == nil {
+			if effects, err = r.loop.Step(r.step, r.work); err == nil {
 				letters, err = o.letters(r, effects)
 			}
 			return err
 		})
 		o.hand(func() { o.finish(r, effects, letters, err) })
 	})
+}
+
+// announce tells that a step begins.
+func (o *owner) announce(r *run) {
+	r.step = r.ctx
+	if h := o.n.opt.Hooks.Begin; h != nil {
+		r.step, r.end = h(r.ctx, r.loop.Name, r.work)
+	}
+}
+
+// over tells what became of a step, once.
+func (r *run) over(outcome string) {
+	if r.end != nil {
+		r.end(outcome)
+		r.end = nil
+	}
+}
+
+// lose tells of the steps whose end nobody will hear of, since the owner is done.
+func (o *owner) lose() {
+	for _, c := range o.convs {
+		for _, r := range c.running {
+			r.over("lost")
+		}
+	}
 }
 
 // safely turns a panic of a loop into an error, so that one conversation cannot
@@ -166,7 +194,7 @@ func (o *owner) letters(r *run, effects Effects) ([]letter, error) {
 		if !isRoad(p.To) && p.To != Feedback {
 			return nil, fmt.Errorf("step %s publishes to the unknown channel %q", r.loop.Name, p.To)
 		}
-		l, err := newLetter(p, r.c.key, r.work.Entries[0], now)
+		l, err := newLetter(p, r.c.key, r.work.Entries[0], r.work.Traceparent, now)
 		if err != nil {
 			return nil, err
 		}
@@ -293,6 +321,7 @@ func (o *owner) drop(r *run, a answer) {
 
 // end frees the lane.
 func (o *owner) end(r *run) {
+	r.over("lost")
 	r.cancel(nil)
 	if r.c.running[r.loop.Lane] == r {
 		delete(r.c.running, r.loop.Lane)
@@ -326,6 +355,7 @@ func (o *owner) retry(r *run, err error) {
 }
 
 func (o *owner) tell(r *run, outcome string) {
+	r.over(outcome)
 	if h := o.n.opt.Hooks.Step; h != nil {
 		h(r.loop.Name, outcome, time.Since(r.started))
 	}

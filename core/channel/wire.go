@@ -1,6 +1,7 @@
 package channel
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -37,8 +38,9 @@ type letter struct {
 	size   int
 }
 
-// newLetter encodes a publish made from work; cause is its oldest entry.
-func newLetter(p Publish, conversation string, cause *Entry, now time.Time) (letter, error) {
+// newLetter encodes a publish made from work; cause is its oldest entry, and
+// traceparent the step's own, if it has one.
+func newLetter(p Publish, conversation string, cause *Entry, traceparent string, now time.Time) (letter, error) {
 	data, err := json.Marshal(p.Value)
 	if err == nil && p.Value == nil {
 		err = errors.New("there is no value")
@@ -56,7 +58,7 @@ func newLetter(p Publish, conversation string, cause *Entry, now time.Time) (let
 	}
 	e := &Entry{
 		Channel: p.To, Conversation: conversation, Kind: p.Kind, InputIDs: p.InputIDs,
-		TraceID: cause.TraceID, Traceparent: cause.Traceparent, Hops: hops,
+		TraceID: cause.TraceID, Traceparent: cmp.Or(traceparent, cause.Traceparent), Hops: hops,
 		Size: len(data), Value: pointerTo(p.Value),
 	}
 	return letter{to: p.To, fields: e.fields(data), entry: e, size: len(data)}, nil

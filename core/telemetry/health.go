@@ -20,8 +20,9 @@ import (
 //     hold no secret.
 //   - /metrics: m in the Prometheus formats; empty when m is nil.
 //
-// ready may be nil, which counts as ready.
-func Handler(m *Metrics, ready func() error) http.Handler {
+// ready may be nil, which counts as ready. What notes say stands below "ready", a
+// line each: it is worth knowing and no reason to send nobody here.
+func Handler(m *Metrics, ready func() error, notes ...func() string) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { say(w, http.StatusOK, "ok") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
@@ -31,7 +32,13 @@ func Handler(m *Metrics, ready func() error) http.Handler {
 				return
 			}
 		}
-		say(w, http.StatusOK, "ready")
+		said := "ready"
+		for _, note := range notes {
+			if text := note(); text != "" {
+				said += "\n" + text
+			}
+		}
+		say(w, http.StatusOK, said)
 	})
 	mux.Handle("GET /metrics", m.handler())
 	return mux
@@ -42,7 +49,10 @@ func (m *Metrics) handler() http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { say(w, http.StatusOK, "# nothing is counted") })
 	}
 	// One series that cannot be collected must not hide the others.
-	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError, Registry: m.registry})
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{
+		ErrorHandling: promhttp.ContinueOnError, Registry: m.registry,
+		MaxRequestsInFlight: 4, // each asks Redis
+	})
 }
 
 func say(w http.ResponseWriter, status int, text string) {

@@ -11,6 +11,7 @@
 package telemetry
 
 import (
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -56,6 +57,7 @@ type Metrics struct {
 	historyCut    prometheus.Counter
 	feedbackFails *prometheus.CounterVec
 	platforms     platformMetrics
+	later         laterMetrics
 }
 
 var (
@@ -84,7 +86,7 @@ func New() *Metrics {
 		stepsStarted:  counter("steps_started_total", "Steps begun.", "loop"),
 		stepsEnded:    counter("steps_ended_total", "Steps ended, by how.", "loop", "outcome"),
 		stepTime:      histogram("step_duration_seconds", "Time of one step, without its commit.", slow, "loop"),
-		hopTime:       histogram("hop_duration_seconds", "Time from one stage of a message to the next, waiting included.", slow, "stage"),
+		hopTime:       histogram("hop_duration_seconds", "Time from the acceptance of a message to the end of a loop's step with it, waiting included.", slow, "stage"),
 		modelTime:     histogram("model_call_duration_seconds", "Time of one model call, failed ones included.", slow, "agent"),
 		modelErrors:   counter("model_errors_total", "Failed model calls, by what can be done about them.", "agent", "kind"),
 		modelTokens:   counter("model_tokens_total", "Tokens as the endpoint counts them.", "agent", "kind"),
@@ -105,17 +107,21 @@ func New() *Metrics {
 		historyCut:    prometheus.NewCounter(opts("history_lines_cut_total", "Lines of history that were lost because nothing folded them in time.")),
 		feedbackFails: counter("feedback_errors_total", "Signs of work that could not be shown.", "platform"),
 		platforms:     newPlatformMetrics(),
+		later:         newLaterMetrics(),
 	}
-	m.registry.MustRegister(m.platforms.all()...)
-	m.registry.MustRegister(
+	m.registry.MustRegister(m.own()...)
+	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return m
+}
+
+// own are the metrics of this program itself.
+func (m *Metrics) own() []prometheus.Collector {
+	return slices.Concat([]prometheus.Collector{
 		m.inputs, m.commits, m.commitSteps, m.commitTime, m.stale, m.lost, m.redisErrors, m.leases, m.takeovers,
 		m.stepsStarted, m.stepsEnded, m.stepTime, m.hopTime, m.modelTime, m.modelErrors, m.modelTokens,
 		m.modelCost, m.modelWait, m.modelRetries, m.modelFallback, m.modelBreaker, m.budgetRefused,
 		m.posts, m.postTime, m.lookups, m.deadLetters, m.tasksStarted, m.tasksEnded, m.taskTime, m.taskLapses, m.historyCut, m.feedbackFails,
-		collectors.NewGoCollector(),
-		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-	)
-	return m
+	}, m.platforms.all(), m.later.all())
 }
 
 func opts(name, help string) prometheus.CounterOpts {
@@ -146,6 +152,7 @@ const (
 	Full      InputOutcome = "full"      // refused: too many wait in its conversation
 	Invalid   InputOutcome = "invalid"   // refused: it could not be understood
 	Refused   InputOutcome = "refused"   // its author or place may not use the bot
+	TooMany   InputOutcome = "too_many"  // refused: its author sends more than one person may
 	Failed    InputOutcome = "failed"    // open: the platform offers it again
 )
 
@@ -229,8 +236,8 @@ func (m *Metrics) StepEnded(loop string, o StepOutcome, took time.Duration) {
 	}
 }
 
-// Hop records how long a message took to reach a stage from the one before.
-// Clocks of two nodes may differ, so a time below zero counts as zero.
+// Hop records how long after its acceptance a message had passed a stage. Clocks of
+// two nodes may differ, so a time below zero counts as zero.
 func (m *Metrics) Hop(stage string, took time.Duration) {
 	if m != nil {
 		m.hopTime.WithLabelValues(stage).Observe(max(0, took).Seconds())

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http/httptest"
 	"reflect"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -44,6 +45,13 @@ func use(m *Metrics) {
 	m.SocketChange("slack", "deaf")
 	m.Call("slack", "chat.postMessage", "ok", time.Second)
 	m.RateWait("slack", time.Second)
+	m.StepWaited("thinker", time.Second)
+	m.TaskWaited("standard", time.Second)
+	m.TriggerFired("recurring", time.Second)
+	m.BudgetWarned("user")
+	m.Spans(SpansSent, 3)
+	m.Built("v1")
+	m.Expect(Expected{Platforms: []string{"discord"}, Agents: []string{"teller"}, Kinds: []string{"fatal"}, Profiles: []string{"expert"}, Subjects: []string{"place"}})
 }
 
 func scrape(t *testing.T, m *Metrics) string {
@@ -68,6 +76,12 @@ func TestEveryVerbIsCounted(t *testing.T) {
 		`mimikit_platform_socket_changes_total{change="deaf",platform="slack"} 1`,
 		`mimikit_platform_call_duration_seconds_sum{method="chat.postMessage",outcome="ok",platform="slack"} 1`,
 		`mimikit_rate_limit_wait_seconds_sum{platform="slack"} 1`,
+		`mimikit_step_wait_seconds_sum{loop="thinker"} 1`,
+		`mimikit_task_wait_seconds_sum{profile="standard"} 1`,
+		`mimikit_trigger_late_seconds_sum{type="recurring"} 1`,
+		`mimikit_budget_warnings_total{subject="user"} 1`,
+		`mimikit_trace_spans_total{outcome="sent"} 3`,
+		`mimikit_build_info{go_version="` + runtime.Version() + `",version="v1"} 1`,
 		`mimikit_commits_total 1`,
 		`mimikit_commit_steps_sum 3`,
 		`mimikit_commit_duration_seconds_count 1`,
@@ -100,6 +114,12 @@ func TestEveryVerbIsCounted(t *testing.T) {
 		`mimikit_feedback_errors_total{platform="console"} 1`,
 		`mimikit_dead_letters_total{channel="user-input",group="teller"} 1`,
 		`go_goroutines`,
+		`mimikit_posts_total{outcome="given_up",platform="discord"} 0`,
+		`mimikit_inputs_total{outcome="full",platform="discord"} 0`,
+		`mimikit_model_errors_total{agent="teller",kind="fatal"} 0`,
+		`mimikit_task_runs_ended_total{profile="expert",status="failed"} 0`,
+		`mimikit_budget_refusals_total{subject="place"} 0`,
+		`mimikit_trace_spans_total{outcome="dropped"} 0`,
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("/metrics lacks %s", want)
@@ -121,8 +141,8 @@ func TestNilDoesNothing(t *testing.T) {
 	if got := scrape(t, m); !strings.HasPrefix(got, "#") {
 		t.Errorf("/metrics of nothing: %q", got)
 	}
-	if n := reflect.TypeOf(m).NumMethod(); n != 31 {
-		t.Errorf("Metrics has %d exported methods, this test knows 31: add the new one to use", n)
+	if n := reflect.TypeOf(m).NumMethod(); n != 39 {
+		t.Errorf("Metrics has %d exported methods, this test knows 39: add the new one to use", n)
 	}
 }
 
@@ -139,7 +159,9 @@ func TestConventions(t *testing.T) {
 	t.Parallel()
 	m := New()
 	use(m)
-	if err := m.Watch(func(context.Context) ([]Waiting, error) { return []Waiting{{"a", "b", 1, 1}}, nil }); err != nil {
+	if err := m.Watch(func(context.Context) ([]Waiting, error) {
+		return []Waiting{{Channel: "a", Group: "b", Entries: 1, Oldest: 1}}, nil
+	}); err != nil {
 		t.Fatal(err)
 	}
 	problems, err := testutil.GatherAndLint(m.registry)
@@ -155,9 +177,9 @@ func TestWatch(t *testing.T) {
 	t.Parallel()
 	m := New()
 	rows := []Waiting{
-		{"user-input", "teller", 2, 3 * time.Second},
-		{"user-input", "teller", 1, 5 * time.Second}, // another partition
-		{"teller-reply", "deliver", 0, 0},
+		{"user-input", "teller", 2, 1, 3 * time.Second},
+		{"user-input", "teller", 1, 1, 5 * time.Second}, // another partition
+		{"teller-reply", "deliver", 0, 0, 0},
 	}
 	var failure error
 	if err := m.Watch(func(ctx context.Context) ([]Waiting, error) {
@@ -172,6 +194,8 @@ func TestWatch(t *testing.T) {
 	for _, want := range []string{
 		`mimikit_waiting_entries{channel="user-input",group="teller"} 3`,
 		`mimikit_waiting_oldest_seconds{channel="user-input",group="teller"} 5`,
+		`mimikit_waiting_pending_entries{channel="user-input",group="teller"} 2`,
+		`mimikit_waiting_lag_entries{channel="user-input",group="teller"} 1`,
 		`mimikit_waiting_entries{channel="teller-reply",group="deliver"} 0`,
 		`mimikit_waiting_up 1`,
 	} {
