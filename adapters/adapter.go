@@ -46,7 +46,8 @@ type Message struct {
 	Question     string
 	Option       string
 	At           time.Time // the platform's time of the message; must be the same whenever the same message is seen
-	Traceparent  string
+	Received     time.Time // when this process was told of it; zero means that it is submitted at once
+	Traceparent  string    // of what it follows from, if the platform said so
 }
 
 // A Receipt tells what became of a submitted message.

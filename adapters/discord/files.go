@@ -163,6 +163,10 @@ func (d *Bot) fetch(ctx context.Context, from string, w io.Writer, most int64) e
 	req.Header.Set("User-Agent", userAgent)
 	resp, err := d.api.http.Do(req)
 	if err != nil {
+		var u *url.Error
+		if errors.As(err, &u) {
+			err = u.Err // whoever has the address, which is signed, has the file
+		}
 		return err
 	}
 	defer func() { _ = resp.Body.Close() }()

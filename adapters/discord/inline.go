@@ -10,6 +10,8 @@ import (
 
 	"github.com/yuin/goldmark/ast"
 	extast "github.com/yuin/goldmark/extension/ast"
+
+	"mimikit/adapters"
 )
 
 func (r renderer) inline(parent ast.Node) string {
@@ -112,6 +114,7 @@ func (r renderer) link(words, plain, to string) string {
 	u, err := url.Parse(to)
 	web := err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
 	plain = strings.TrimSpace(plain)
+	_, disguised := adapters.Disguised(plain, to)
 	switch {
 	case to == "":
 		return words
@@ -119,7 +122,7 @@ func (r renderer) link(words, plain, to string) string {
 		return to
 	case plain == to || strings.TrimPrefix(to, "mailto:") == plain:
 		return strings.TrimSpace(plain)
-	case !web || likeAddress.MatchString(plain):
+	case !web || disguised || likeAddress.MatchString(plain):
 		return words + " (" + strings.ReplaceAll(to, " ", "%20") + ")"
 	}
 	to = strings.NewReplacer(" ", "%20", ")", "%29", "(", "%28", "<", "%3C", ">", "%3E").Replace(to)

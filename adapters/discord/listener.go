@@ -252,7 +252,9 @@ func (d *Bot) onMessage(ctx context.Context, inbox adapters.Inbox, e gateway.Eve
 
 // take submits a message that is for the bot.
 func (d *Bot) take(ctx context.Context, inbox adapters.Inbox, m *message, edit bool) (Outcome, error) {
+	came := d.o.Now()
 	s, out, err := d.hear(ctx, m, edit)
+	out.Received = came
 	if err != nil {
 		return Unstored, err
 	}

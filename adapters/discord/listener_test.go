@@ -21,9 +21,9 @@ func TestDirectMessages(t *testing.T) {
 		got := r.heard(1)[0]
 		want := adapters.Message{
 			Conversation: chat.Conversation{Platform: "discord", Place: dm}, Kind: chat.KindMessage, Message: m.ID,
-			Author: chat.Author{ID: r.ann.ID, Name: "ann", Role: chat.RoleUser}, Text: "hello @bob :)", Addressed: true, At: discordfake.TimeOf(m.ID),
+			Author: chat.Author{ID: r.ann.ID, Name: "ann", Role: chat.RoleUser}, Text: "hello @bob :)", Addressed: true, At: discordfake.TimeOf(m.ID), Received: got.Received,
 		}
-		if fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", want) {
+		if fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", want) || got.Received.IsZero() {
 			t.Errorf("got  %+v\nwant %+v", got, want)
 		}
 	})

@@ -92,10 +92,10 @@ type Options struct {
 
 // Hooks are told what happens, for metrics. All may be nil, all must be quick.
 type Hooks struct {
-	Event   func(kind string, o Outcome)                       // kind is Discord's name of the event
-	Gateway func(what string)                                  // of a shard: see gateway.Options.Observe
-	Call    func(route, outcome string, took time.Duration)    // of the REST API; outcome is "ok", HTTP's status or "unreachable"
-	Waited  func(route string, p Priority, wait time.Duration) // for a rate limit
+	Event   func(kind string, o Outcome)                                         // kind is Discord's name of the event
+	Gateway func(what string)                                                    // of a shard: see gateway.Options.Observe
+	Call    func(ctx context.Context, route, outcome string, took time.Duration) // of the REST API; outcome is "ok", HTTP's status or "unreachable"
+	Waited  func(route string, p Priority, wait time.Duration)                   // for a rate limit
 	CatchUp func(places, messages int, took time.Duration)
 }
 

@@ -79,7 +79,7 @@ func (a *api) do(ctx context.Context, r request, out any) error {
 	}
 	begin = a.now()
 	status, header, body, err := a.send(ctx, r)
-	a.told(r, status, err, a.now().Sub(begin))
+	a.told(ctx, r, status, err, a.now().Sub(begin))
 	a.limits.learn(r.route, status, header)
 	a.usedUp(ctx, r, status, header)
 	if err != nil {
@@ -124,7 +124,7 @@ func (r request) kind() string {
 	return strings.Join(parts, "/")
 }
 
-func (a *api) told(r request, status int, err error, took time.Duration) {
+func (a *api) told(ctx context.Context, r request, status int, err error, took time.Duration) {
 	if a.hooks.Call == nil {
 		return
 	}
@@ -135,7 +135,7 @@ func (a *api) told(r request, status int, err error, took time.Duration) {
 	case status < 200 || status > 299:
 		outcome = strconv.Itoa(status)
 	}
-	a.hooks.Call(r.kind(), outcome, took)
+	a.hooks.Call(ctx, r.kind(), outcome, took)
 }
 
 // drawTime bounds what the budget of all nodes may cost.
@@ -246,6 +246,8 @@ func (a *api) send(ctx context.Context, r request) (status int, h http.Header, b
 		return resp.StatusCode, resp.Header, nil, fmt.Errorf("read the answer: %w", err)
 	case len(body) > maxAnswer:
 		return resp.StatusCode, resp.Header, nil, fmt.Errorf("the answer has more than %d bytes", maxAnswer)
+	case resp.StatusCode > 299: // what stands before Discord may say what it was sent
+		body = bytes.ReplaceAll(body, []byte(a.token), []byte("[secret]"))
 	}
 	return resp.StatusCode, resp.Header, body, nil
 }

@@ -70,6 +70,23 @@ func (t *talks) find(ctx context.Context, id string) (c chat.Conversation, read,
 	return x.c, x.Read, true, nil
 }
 
+// TalkOf gives the conversation that a thread, or a message, belongs to by its id; ok
+// is false where none is noted.
+func TalkOf(ctx context.Context, n Notes, id string) (c chat.Conversation, ok bool, err error) {
+	text, err := n.Note(ctx, "discord/talk/"+id)
+	if err != nil || text == "" {
+		return c, false, wrap(err, "find the conversation of "+id)
+	}
+	var x talk
+	if json.Unmarshal([]byte(text), &x) != nil {
+		return c, false, nil
+	}
+	if c, err = chat.ParseConversation(x.Conversation); err != nil {
+		return c, false, nil //nolint:nilerr // what somebody else wrote there says nothing to us
+	}
+	return c, true, nil
+}
+
 // keep remembers an id's conversation, as long as it is looked for.
 func (t *talks) keep(ctx context.Context, id string, c chat.Conversation, read bool) error {
 	x := talk{Conversation: c.Key(), Read: read, c: c, renewed: t.now()}

@@ -253,10 +253,17 @@ func TestSecretsStayIn(t *testing.T) {
 		d := r.discord()
 		r.fake.Fail(discordfake.Fault{Status: 403, Code: 50013})
 		err := d.api.do(t.Context(), request{method: "POST", path: "/interactions/1/secret-act/callback"}, nil)
+		r.fake.Heal()
+		r.fake.Fail(discordfake.Fault{Status: 400, Code: 50035, Times: 1, Body: "I was sent Bot " + discordfake.Token})
+		err3 := d.api.do(t.Context(), request{method: "PATCH", path: "/channels/1/messages/2", route: "PATCH /channels/1/messages/{message}"}, nil)
+		if err3 == nil || !strings.Contains(err3.Error(), "I was sent Bot [secret]") {
+			t.Errorf("error %v", err3)
+		}
 		_ = r.pipe.Close()
 		d.Close()
+		err4 := d.fetch(t.Context(), "https://cdn.discordapp.com/a?hm=secret-act", io.Discard, 10)
 		err2 := d.api.do(t.Context(), request{method: "PATCH", path: "/webhooks/1/secret-act/messages/@original"}, nil)
-		for _, err := range []error{err, err2} {
+		for _, err := range []error{err, err2, err3, err4} {
 			if err == nil || strings.Contains(err.Error(), "secret-act") || strings.Contains(err.Error(), discordfake.Token) {
 				t.Errorf("error %v", err)
 			}

@@ -26,11 +26,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/oklog/ulid/v2"
-
 	"mimikit/adapters"
 	"mimikit/core/channel"
 	"mimikit/core/chat"
+	"mimikit/core/telemetry"
 )
 
 // A Door stores inputs and publishes replies; a channel.Node is one.
@@ -61,12 +60,12 @@ const (
 
 // Options of an Inbox. Door and Blobs are needed.
 type Options struct {
-	Door    Door
-	Blobs   BlobStore
-	Seen    func(platform string, o Outcome) // told of every message; default: nobody
-	TraceID func() string                    // names a new trace; default: ULIDs
-	Now     func() time.Time                 // default: time.Now
-	Logger  *slog.Logger                     // default: none
+	Door   Door
+	Blobs  BlobStore
+	Seen   func(platform string, o Outcome) // told of every message; default: nobody
+	Tracer *telemetry.Tracer                // records what becomes of messages; default: nobody does
+	Now    func() time.Time                 // default: time.Now
+	Logger *slog.Logger                     // default: none
 }
 
 // An Inbox implements [adapters.Inbox]. It is safe for concurrent use.
@@ -84,9 +83,6 @@ var _ adapters.Inbox = (*Inbox)(nil)
 func New(o Options) *Inbox {
 	if o.Seen == nil {
 		o.Seen = func(string, Outcome) {}
-	}
-	if o.TraceID == nil {
-		o.TraceID = func() string { return ulid.Make().String() }
 	}
 	if o.Now == nil {
 		o.Now = time.Now
@@ -110,8 +106,10 @@ func (b *Inbox) Stop(ctx context.Context, m adapters.Message) (adapters.Receipt,
 }
 
 func (b *Inbox) take(ctx context.Context, m adapters.Message, stop bool) (adapters.Receipt, error) {
+	ctx, span := b.received(ctx, m)
 	r, outcome, err := b.store(ctx, m, stop)
 	b.o.Seen(m.Conversation.Platform, outcome)
+	ended(span, r, outcome)
 	if err != nil {
 		return adapters.Receipt{}, fmt.Errorf("take message %q of %s: %w", m.Message, m.Conversation, err)
 	}
@@ -133,9 +131,14 @@ func (b *Inbox) store(ctx context.Context, m adapters.Message, stop bool) (adapt
 			return adapters.Receipt{}, Failed, err
 		}
 	}
-	got, err := b.o.Door.Ingest(ctx, channel.Input{
-		Value: in, Dedupe: dedupe, At: in.At, Stop: stop, TraceID: b.o.TraceID(), Traceparent: m.Traceparent,
+	ingest, span := telemetry.Begin(ctx, telemetry.Start{Name: "ingest", Kind: telemetry.Produces, Attrs: ingestAttrs})
+	got, err := b.o.Door.Ingest(ingest, channel.Input{
+		Value: in, Dedupe: dedupe, At: in.At, Stop: stop, TraceID: traceID(dedupe), Traceparent: span.Traceparent(),
 	})
+	if err != nil {
+		span.Fail("not_stored")
+	}
+	span.End()
 	switch {
 	case errors.Is(err, channel.ErrFull):
 		b.tellFull(ctx, in)
@@ -146,6 +149,12 @@ func (b *Inbox) store(ctx context.Context, m adapters.Message, stop bool) (adapt
 		return adapters.Receipt{InputID: got.InputID, Duplicate: true}, Duplicate, nil
 	}
 	return adapters.Receipt{InputID: got.InputID}, Accepted, nil
+}
+
+// ID is the id of the input that a message of a conversation becomes, or with its edit
+// stamp, or "deleted", a change of it. The conversation's thread does not matter.
+func ID(c chat.Conversation, message, edit string) string {
+	return channel.InputID(dedupeKey(chat.UserInput{Conversation: c, Message: message, Edit: edit}))
 }
 
 // dedupeKey names what happened on the platform. Thread and kind are left out:

@@ -15,6 +15,7 @@ import (
 	"mimikit/adapters"
 	"mimikit/core/channel"
 	"mimikit/core/chat"
+	"mimikit/core/telemetry"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -100,12 +101,10 @@ func setup() *fixture {
 	f := &fixture{now: at}
 	f.door = &door{order: &f.order}
 	f.blobs = &blobs{kept: map[string]string{}, order: &f.order}
-	traces := 0
 	f.Inbox = New(Options{
 		Door: f.door, Blobs: f.blobs,
-		Seen:    func(platform string, o Outcome) { f.seen = append(f.seen, platform+" "+string(o)) },
-		Now:     func() time.Time { return f.now },
-		TraceID: func() string { traces++; return fmt.Sprint("trace", traces) },
+		Seen: func(platform string, o Outcome) { f.seen = append(f.seen, platform+" "+string(o)) },
+		Now:  func() time.Time { return f.now },
 	})
 	return f
 }
@@ -141,7 +140,7 @@ func TestSubmit(t *testing.T) {
 			Conversation: thread, Kind: chat.KindMessage, Message: "100.2", ReplyTo: "99.9", Text: "hello", Addressed: true, At: at,
 			Author: chat.Author{ID: "U1", Name: "Ann [31m Smith", Role: chat.RoleUser},
 		},
-		Dedupe: "slack/T1/C1/100.2/", At: at, TraceID: "trace1", Traceparent: "00-aa-bb-01",
+		Dedupe: "slack/T1/C1/100.2/", At: at, TraceID: telemetry.TraceID(channel.InputID("slack/T1/C1/100.2/")),
 	}
 	if fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", want) {
 		t.Errorf("stored %+v\nwant   %+v", got, want)
@@ -465,8 +464,8 @@ func TestZeroOptions(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if a, z := d.inputs[0].TraceID, d.inputs[1].TraceID; len(a) != 26 || a == z {
-		t.Errorf("trace ids %q and %q, want two ULIDs", a, z)
+	if a, z := d.inputs[0].TraceID, d.inputs[1].TraceID; len(a) != 32 || a == z {
+		t.Errorf("trace ids %q and %q, want two of 32 digits", a, z)
 	}
 	d.err = channel.ErrFull
 	if _, err := b.Submit(t.Context(), said("hello")); !errors.Is(err, ErrRefused) || len(d.published) != 1 {

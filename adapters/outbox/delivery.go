@@ -5,11 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"mimikit/adapters"
 	"mimikit/core/channel"
 	"mimikit/core/chat"
+	"mimikit/core/telemetry"
 )
 
 // progress is how far the posting of one reply has come. It is stored; fields
@@ -192,34 +194,51 @@ func (d *delivery) done(messageID string) {
 func (d *delivery) call(ctx context.Context, left time.Duration, poster adapters.Poster, part adapters.Part) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, left)
 	defer cancel()
+	ctx, span := d.span(ctx, "post", part)
 	start := time.Now()
 	id, err := poster.Post(ctx, d.reply.Conversation, part)
-	d.tell(err, time.Since(start))
+	outcome := outcomeOf(err)
+	if err != nil {
+		span.Fail(string(outcome))
+	}
+	span.End()
+	if d.o.opt.Posted != nil {
+		d.o.opt.Posted(d.reply.Conversation.Platform, outcome, time.Since(start))
+	}
 	return id, err
 }
 
-func (d *delivery) tell(err error, took time.Duration) {
-	if d.o.opt.Posted == nil {
-		return
+// span begins a span of a part. Nothing of its text is in it.
+func (d *delivery) span(ctx context.Context, name string, part adapters.Part) (context.Context, *telemetry.Span) {
+	return telemetry.Begin(ctx, telemetry.Start{Name: name, Kind: telemetry.Asks, Attrs: []slog.Attr{
+		slog.String("mimikit.platform", d.reply.Conversation.Platform), slog.String("mimikit.reply_id", d.reply.ID),
+		slog.Int("mimikit.part", part.Index+1), slog.Int("mimikit.parts", part.Count), slog.Int("mimikit.bytes", len(part.Text)),
+	}})
+}
+
+func outcomeOf(err error) Outcome {
+	if err == nil {
+		return Posted
 	}
-	outcome := Posted
-	if err != nil {
-		switch kindOf(err) {
-		case adapters.RetryPost, adapters.Misconfig:
-			outcome = Retry
-		case adapters.BadContent, adapters.PlaceGone:
-			outcome = GivenUp
-		default:
-			outcome = Unknown
-		}
+	switch kindOf(err) {
+	case adapters.RetryPost, adapters.Misconfig:
+		return Retry
+	case adapters.BadContent, adapters.PlaceGone:
+		return GivenUp
 	}
-	d.o.opt.Posted(d.reply.Conversation.Platform, outcome, took)
+	return Unknown
 }
 
 func (d *delivery) lookup(ctx context.Context, poster adapters.Poster, part adapters.Part) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, d.o.opt.PostTimeout)
 	defer cancel()
+	ctx, span := d.span(ctx, "lookup", part)
 	id, err := poster.Lookup(ctx, d.reply.Conversation, part)
+	span.Set(slog.Bool("mimikit.found", id != ""))
+	if err != nil {
+		span.Fail("lookup")
+	}
+	span.End()
 	if d.o.opt.Looked != nil {
 		d.o.opt.Looked(d.reply.Conversation.Platform, id != "", err)
 	}

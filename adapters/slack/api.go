@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -100,7 +101,7 @@ func (a *api) call(ctx context.Context, d Draw, patience time.Duration, f func(c
 	}
 	begin := time.Now()
 	err = f(ctx)
-	a.told(d.Method, err, time.Since(begin))
+	a.told(ctx, d.Method, err, time.Since(begin))
 	if err == nil {
 		return nil
 	}
@@ -108,20 +109,26 @@ func (a *api) call(ctx context.Context, d Draw, patience time.Duration, f func(c
 		// The refusal itself is what counts; without the note others find out themselves.
 		_ = a.o.Budget.Limited(ctx, d, wait)
 	}
-	return sorted(fmt.Errorf("%s: %w", d.Method, err))
+	return sorted(fmt.Errorf("%s: %w", d.Method, pathless(err)))
 }
 
-func (a *api) told(method string, err error, took time.Duration) {
+// codeForm is what an error code of Slack's looks like.
+var codeForm = regexp.MustCompile(`^[a-z0-9_]{1,60}$`)
+
+func (a *api) told(ctx context.Context, method string, err error, took time.Duration) {
 	if a.o.Hooks.Call == nil {
 		return
 	}
 	outcome := "ok"
 	if err != nil {
-		if outcome = code(err); outcome == "" {
+		switch outcome = code(err); {
+		case outcome == "":
 			outcome = "unreachable"
+		case !codeForm.MatchString(outcome): // it names a series of the metrics
+			outcome = "other"
 		}
 	}
-	a.o.Hooks.Call(method, outcome, took)
+	a.o.Hooks.Call(ctx, method, outcome, took)
 }
 
 // maxAnswer bounds what is read of one answer of the Web API.

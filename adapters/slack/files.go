@@ -40,7 +40,7 @@ func (f *Files) Fetch(ctx context.Context, a chat.Attachment, w io.Writer, most 
 	}
 	c := &checked{w: w, left: most, html: strings.Contains(a.MediaType, "html")}
 	if err := f.api.sdk.GetFileContext(ctx, a.URL, c); err != nil {
-		return fmt.Errorf("fetch file %q: %w", a.Name, sorted(err))
+		return fmt.Errorf("fetch file %q: %w", a.Name, sorted(pathless(err)))
 	}
 	return nil
 }

@@ -19,6 +19,7 @@ var errNotStored = errors.New("the event could not be stored")
 type arrival struct {
 	l     *Listener
 	inbox adapters.Inbox
+	came  time.Time // when it was tried first
 	s     *sighting
 	m     *adapters.Message
 }
@@ -59,6 +60,9 @@ func (a *arrival) event(ctx context.Context, payload json.RawMessage) (kind stri
 // hear handles what somebody said, changed or removed.
 func (a *arrival) hear(ctx context.Context, p post) (Outcome, error) {
 	l := a.l
+	if a.came.IsZero() {
+		a.came = l.b.o.Now()
+	}
 	if a.m == nil {
 		s, err := l.sight(ctx, p)
 		if errors.Is(err, errUnreadable) {
@@ -86,7 +90,10 @@ func (a *arrival) hear(ctx context.Context, p post) (Outcome, error) {
 	return l.store(ctx, a.inbox, a.s, *a.m)
 }
 
-func (a *arrival) understood(s *sighting, m adapters.Message) { a.s, a.m = s, &m }
+func (a *arrival) understood(s *sighting, m adapters.Message) {
+	m.Received = a.came
+	a.s, a.m = s, &m
+}
 
 // store offers a message to the inbox. That we take part in its thread is
 // remembered first, so that an answer to it which is heard at the same moment

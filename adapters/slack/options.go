@@ -91,10 +91,10 @@ type Options struct {
 
 // Hooks are told what happens, for metrics. All may be nil, all must be quick.
 type Hooks struct {
-	Event   func(kind string, o Outcome)                        // kind is Slack's name of the event
-	Socket  func(c SocketChange)                                // of one connection
-	Call    func(method, outcome string, took time.Duration)    // of the Web API; outcome is "ok" or Slack's error
-	Waited  func(method string, p Priority, wait time.Duration) // by the budget
+	Event   func(kind string, o Outcome)                                          // kind is Slack's name of the event
+	Socket  func(c SocketChange)                                                  // of one connection
+	Call    func(ctx context.Context, method, outcome string, took time.Duration) // of the Web API; outcome is "ok" or Slack's error
+	Waited  func(method string, p Priority, wait time.Duration)                   // by the budget
 	CatchUp func(conversations, messages int, took time.Duration)
 }
 
@@ -270,10 +270,11 @@ func (o *Options) tokens() error {
 // the timeout is a last resort.
 func (o *Options) httpClient() *http.Client {
 	return &http.Client{
-		Timeout: time.Minute,
-		Transport: &http.Transport{
+		Timeout:       time.Minute,
+		CheckRedirect: o.redirect,
+		Transport: o.guard(&http.Transport{
 			Proxy: http.ProxyFromEnvironment, DialContext: o.Dial, ForceAttemptHTTP2: true,
 			MaxIdleConns: 32, MaxIdleConnsPerHost: 32, IdleConnTimeout: 30 * time.Second, TLSHandshakeTimeout: 10 * time.Second,
-		},
+		}),
 	}
 }

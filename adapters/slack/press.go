@@ -118,6 +118,7 @@ func (l *Listener) noted(i interaction, note string) {
 // asked handles the shortcut "Ask about this": what a message says becomes the
 // matter of a question by whoever chose it.
 func (l *Listener) asked(ctx context.Context, inbox adapters.Inbox, i interaction) (Outcome, error) {
+	came := l.b.o.Now()
 	p, err := decodePost(i.RawMessage)
 	if err != nil || i.Channel.ID == "" {
 		return Unreadable, nil
@@ -140,7 +141,7 @@ func (l *Listener) asked(ctx context.Context, inbox adapters.Inbox, i interactio
 	s := &sighting{said: p, change: isNew, me: me, kind: l.b.kinds.of(ctx, p.Channel, "")}
 	name := l.b.people.namer(ctx)
 	m := adapters.Message{
-		Conversation: s.conversation(), Kind: chat.KindMessage, Message: "ask-" + i.ActionTS + "-" + i.User.ID, ReplyTo: p.TS, At: at, Addressed: true,
+		Conversation: s.conversation(), Kind: chat.KindMessage, Message: "ask-" + i.ActionTS + "-" + i.User.ID, ReplyTo: p.TS, At: at, Received: came, Addressed: true,
 		Author: l.b.people.author(ctx, i.User.ID), Text: "What about this message?",
 	}
 	if line := l.line(p, me, name); line != "" {

@@ -30,8 +30,9 @@ const (
 var pings = regexp.MustCompile(`<(?:!(?:here|channel|everyone|subteam\^)|@[UWB][A-Z0-9])`)
 
 // guarded takes their power from such marks with a character that is not seen:
-// what a model writes must not ring anybody.
+// what a model writes must not ring anybody, nor send them elsewhere than they read.
 func guarded(text string) string {
+	text = honest(text)
 	return pings.ReplaceAllStringFunc(text, func(m string) string { return "<\u2060" + m[1:] })
 }
 

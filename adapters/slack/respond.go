@@ -42,21 +42,21 @@ func (a *api) respond(ctx context.Context, to string, body any) error {
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, to, bytes.NewReader(data))
 	if err != nil {
-		return fmt.Errorf("answer through the response URL: %w", err)
+		return fmt.Errorf("answer through the response URL: %w", pathless(err))
 	}
 	req.Header.Set("Content-Type", "application/json; charset=utf-8")
 	begin := time.Now()
 	resp, err := a.http.Do(req)
 	if err != nil {
-		a.told("response_url", err, time.Since(begin))
-		return fmt.Errorf("answer through the response URL: %w", err)
+		a.told(ctx, "response_url", err, time.Since(begin))
+		return fmt.Errorf("answer through the response URL: %w", pathless(err))
 	}
 	defer resp.Body.Close()
 	said, _ := io.ReadAll(io.LimitReader(resp.Body, 1024)) // only for the error
 	if resp.StatusCode != http.StatusOK {
 		err = fmt.Errorf("answer through the response URL: %s: %s", resp.Status, strings.TrimSpace(string(said)))
 	}
-	a.told("response_url", err, time.Since(begin))
+	a.told(ctx, "response_url", err, time.Since(begin))
 	return err
 }
 
@@ -65,17 +65,10 @@ func (a *api) respond(ctx context.Context, to string, body any) error {
 func (a *api) slackHost(address string) error {
 	u, err := url.Parse(address)
 	if err != nil {
-		return fmt.Errorf("response URL: %w", err)
+		return fmt.Errorf("response URL: %w", pathless(err))
 	}
-	own, err := url.Parse(a.o.APIURL)
-	if err == nil && u.Scheme == own.Scheme && strings.EqualFold(u.Host, own.Host) {
+	if a.o.isSlack(u) {
 		return nil
-	}
-	host := strings.ToLower(u.Hostname())
-	for _, domain := range []string{"slack.com", "slack-gov.com"} {
-		if u.Scheme == "https" && (host == domain || strings.HasSuffix(host, "."+domain)) {
-			return nil
-		}
 	}
 	return fmt.Errorf("response URL with the host %q: only Slack's are answered", u.Host)
 }

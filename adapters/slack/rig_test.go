@@ -182,7 +182,7 @@ func (r *rig) newBot(o Options) *Bot {
 	o.Hooks = Hooks{
 		Event:  func(kind string, out Outcome) { r.seen.add(kind, string(out)) },
 		Socket: func(c SocketChange) { r.seen.add("socket", string(c)) },
-		Call:   func(method, outcome string, _ time.Duration) { r.seen.add("call", method, outcome) },
+		Call:   func(_ context.Context, method, outcome string, _ time.Duration) { r.seen.add("call", method, outcome) },
 	}
 	if testing.Verbose() {
 		o.Logger = slog.New(slog.NewTextHandler(r.t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))

@@ -57,9 +57,9 @@ func (l *Listener) dial(ctx context.Context) (*socket, error) {
 	defer cancel()
 	begin := time.Now()
 	_, address, err := l.b.api.sdk.StartSocketModeContext(ctx)
-	l.b.api.told("apps.connections.open", err, time.Since(begin))
+	l.b.api.told(ctx, "apps.connections.open", err, time.Since(begin))
 	if err != nil {
-		return nil, sorted(fmt.Errorf("apps.connections.open: %w", err))
+		return nil, sorted(fmt.Errorf("apps.connections.open: %w", pathless(err)))
 	}
 	if address == "" {
 		return nil, errors.New("apps.connections.open: the answer has no address")
@@ -70,7 +70,7 @@ func (l *Listener) dial(ctx context.Context) (*socket, error) {
 		_ = resp.Body.Close()
 	}
 	if err != nil {
-		return nil, fmt.Errorf("connect a socket: %w", err)
+		return nil, fmt.Errorf("connect a socket: %w", pathless(err))
 	}
 	conn.SetReadLimit(maxFrame)
 	return &socket{

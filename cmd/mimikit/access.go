@@ -75,6 +75,8 @@ type guardedInbox struct {
 	access  access
 	files   *attachment.Store
 	refused func(platform string)
+	rate    *rate                                    // may be nil
+	changed func(m adapters.Message, inputID string) // told of what was taken; may be nil
 }
 
 // A refusal is why a message was not taken, in words for its author.
@@ -90,10 +92,20 @@ func (g *guardedInbox) Submit(ctx context.Context, m adapters.Message) (adapters
 	if err := g.judge(m); err != nil {
 		return adapters.Receipt{}, err
 	}
+	if why, told := g.rate.message(ctx, m); why != "" {
+		if told {
+			why = ""
+		}
+		return adapters.Receipt{}, refusal(why)
+	}
 	if err := g.remember(ctx, m); err != nil {
 		return adapters.Receipt{}, err
 	}
-	return g.Inbox.Submit(ctx, m)
+	r, err := g.Inbox.Submit(ctx, m)
+	if err == nil && g.changed != nil {
+		g.changed(m, r.InputID)
+	}
+	return r, err
 }
 
 // remember keeps where the files of a message are. It is harmless to repeat.

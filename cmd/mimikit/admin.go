@@ -22,8 +22,8 @@ func (a *App) commands() (*admin.Set, error) {
 	ledger := a.books()
 	return admin.New(admin.Options{
 		Tasks: a.queue, Triggers: a.triggers, Questions: a.questions, Channels: a.node, Audit: trail{a.trail}, Usage: ledgerView{ledger},
-		Budgets: ledgerView{ledger}, Memory: a.memory,
-		Where: &whereabouts{client: a.store.Client, keys: a.keys, node: a.node, history: history.New(a.store.Client, a.keys.History, a.log)},
+		Budgets: ledgerView{ledger}, Memory: a.memory, Pauses: a.pauses,
+		Where: &whereabouts{client: a.store.Client, keys: a.keys, node: a.node, history: history.New(a.store.Client, a.keys.History, a.log), journal: a.journal, cluster: a.cluster},
 		Stop:  a.stop, Facts: a.facts, Models: a.modelHealth, Logger: a.log,
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"mimikit/core/admin"
@@ -145,32 +146,51 @@ func (c *usageCmd) Run(ctx context.Context, std *streams, s *settings) error {
 
 // whyCmd is `mimikit why`.
 type whyCmd struct {
-	ID string `arg:"" help:"The input's id, as logs and 'mimikit dead list' show it."`
+	Message string `arg:"" help:"A link to the message, as Slack ('Copy link') and Discord ('Copy Message Link') give it, or the input's id, as logs and 'mimikit dead list' show it."`
 	asJSON
 }
 
 // Help tells more.
 func (*whyCmd) Help() string {
-	return "Says in which channel a message is, since when, how often it was tried and when it passed each stage; or that it was given up, and why; or that it was answered. Of answered ones only the newest 100 lines of the 200 conversations that changed last are searched."
+	return "Says in which channel a message is, since when, how often it was tried and when it passed each stage; or that it was given up, and why; or that it was answered. How an answered one went is known for a day; after that only the newest 100 lines of the 200 conversations that changed last are searched."
 }
 
 // Run tells where a message is.
 func (c *whyCmd) Run(ctx context.Context, std *streams, s *settings) error {
-	return order(ctx, std, s, c.asJSON, "why", c.ID)
+	return order(ctx, std, s, c.asJSON, "why", c.Message)
 }
 
 // auditCmd is `mimikit audit`.
 type auditCmd struct {
-	Limit int `short:"n" default:"50" help:"How many at most, 1 to 200."`
+	Words   []string `arg:"" optional:"" name:"word" help:"The same in words, as in chat: a command's name, a door, refused, by and who, since and a time."`
+	By      string   `placeholder:"WHO" help:"Only what this person did, by id or name."`
+	Since   string   `placeholder:"TIME" help:"Only of the last minutes, hours or days, like 30m, 12h or 7d."`
+	Refused bool     `help:"Only what was refused."`
+	Limit   int      `short:"n" default:"50" help:"How many at most, 1 to 200."`
 	asJSON
 }
 
 // Help tells more.
 func (*auditCmd) Help() string {
-	return "Lists who changed what, and who was refused, through which door, the newest first. About 10,000 acts are kept."
+	return "Lists who changed what, and who was refused, through which door, the newest first. About 10,000 acts are kept; the newest 1,000 are looked through."
 }
 
 // Run lists acts.
 func (c *auditCmd) Run(ctx context.Context, std *streams, s *settings) error {
-	return order(ctx, std, s, c.asJSON, "audit", fmt.Sprint(c.Limit))
+	words := append([]string{"audit"}, c.Words...)
+	if c.By != "" {
+		words = append(words, "by", c.By)
+	}
+	if c.Since != "" {
+		words = append(words, "since", c.Since)
+	}
+	if c.Refused {
+		words = append(words, "refused")
+	}
+	if !slices.ContainsFunc(c.Words, digitsOnly) {
+		words = append(words, fmt.Sprint(c.Limit))
+	}
+	return order(ctx, std, s, c.asJSON, words...)
 }
+
+func digitsOnly(word string) bool { return word != "" && strings.Trim(word, "0123456789") == "" }

@@ -29,6 +29,7 @@ import (
 	"mimikit/core/history"
 	"mimikit/core/llm"
 	"mimikit/core/memory"
+	pauses "mimikit/core/pause"
 	"mimikit/core/question"
 	"mimikit/core/review"
 	"mimikit/core/store"
@@ -53,7 +54,8 @@ type App struct {
 	feed    *feed.Feed
 	inbox   *inbox.Inbox
 	metrics *telemetry.Metrics
-	model   string // which model answers, for people
+	trace   *telemetry.Tracer // nil while no collector is named
+	model   string            // which model answers, for people
 
 	queue      *task.Queue
 	triggers   *trigger.Store
@@ -75,6 +77,9 @@ type App struct {
 	platforms   []*platform
 	set         *admin.Set // the commands
 	trail       *audit.Log // of who did what
+	pauses      *pauses.Store
+	sayPaused   *pauseNotice
+	journal     *journal
 	show        *show
 	listens     bool // it hears what happens on the platforms, and does not only post there
 
@@ -112,10 +117,21 @@ func newApp(ctx context.Context, cfg config.Config, log *slog.Logger, st *store.
 	a.cluster = cluster.New(cluster.Options{Client: st.Client, Prefix: cfg.Redis.Prefix, Lease: cfg.Channel.Lease, Logger: log})
 	a.show = newShow(a)
 	a.memory = memory.New(memory.Options{Client: st.Client, Keys: a.keys, Logger: log})
+	a.metrics.Built(version)
 	var err error
+	if !looks && (model == nil || !model.alone) {
+		if a.trace, err = newTracer(cfg, a.metrics, log); err != nil {
+			return nil, err
+		}
+	}
 	if a.trail, err = a.newTrail(); err != nil {
 		return nil, err
 	}
+	if a.pauses, err = newPauses(st, cfg, log); err != nil {
+		return nil, err
+	}
+	a.sayPaused = newPauseNotice(a)
+	a.journal = newJournal(st.Client, cfg.Redis.Prefix, log)
 	if a.queue, err = a.newQueue(); err != nil {
 		return nil, err
 	}
@@ -136,6 +152,7 @@ func newApp(ctx context.Context, cfg config.Config, log *slog.Logger, st *store.
 	a.newLookback(model)
 	var loops []channel.Loop
 	if model != nil {
+		a.expect()
 		a.model = model.describe
 		if loops, err = a.loops(model); err != nil {
 			return nil, err
@@ -151,8 +168,11 @@ func newApp(ctx context.Context, cfg config.Config, log *slog.Logger, st *store.
 	if err := prepare(ctx); err != nil {
 		return nil, err
 	}
+	if err := a.pauses.Refresh(ctx); err != nil { // before anything is taken up
+		return nil, err
+	}
 	a.inbox = inbox.New(inbox.Options{
-		Door: a.door(model), Blobs: blob.New(blob.Options{Client: st.Client, Key: a.keys.Blob}), Logger: log,
+		Door: a.door(model), Blobs: blob.New(blob.Options{Client: st.Client, Key: a.keys.Blob}), Tracer: a.trace, Logger: log,
 		Seen: func(platform string, o inbox.Outcome) {
 			a.metrics.Input(platform, telemetry.InputOutcome(o))
 			a.count(review.CountIn + platform + ":" + string(o))
@@ -170,10 +190,10 @@ func (a *App) nodeOptions(loops []channel.Loop) channel.Options {
 		HandBackGrace: c.StopGrace, StopGrace: min(c.StopGrace, 3*time.Second), MaxWaiting: c.MaxWaiting,
 		WaitReplicas: a.cfg.Redis.Wait, Generation: a.store.Generation, Mini: a.store.Volatile(), Logger: a.log,
 		Hooks: channel.Hooks{
+			Begin: a.stepBegins,
 			Step: func(loop, outcome string, took time.Duration) {
 				a.metrics.StepEnded(loop, stepOutcomes[outcome], took)
 				if outcome == "dead" {
-					a.metrics.DeadLetter(loop, loop)
 					a.count(review.CountDead + loop)
 				}
 			},
@@ -286,7 +306,7 @@ func (a *App) loops(model *chosenModel) ([]channel.Loop, error) {
 		Shown: a.questionShown,
 	})
 	loops := []channel.Loop{
-		t.StopLoop(), t.FormatLoop(), a.showing("thinking", th.Loop()), t.DigestLoop(), out.Loop(),
+		t.StopLoop(), t.FormatLoop(), a.showing("thinking", th.Loop()), a.pausing(a.show.results(t.DigestLoop())), a.journaled(out.Loop(), model.alone),
 	}
 	if a.supervisor != nil {
 		loops = slices.Insert(loops, 0, a.supervisor.Loop())
@@ -304,6 +324,7 @@ func (a *App) loops(model *chosenModel) ([]channel.Loop, error) {
 func (a *App) counted(l channel.Loop) func(ctx context.Context, w *channel.Work) (channel.Effects, error) {
 	return func(ctx context.Context, w *channel.Work) (channel.Effects, error) {
 		a.metrics.StepStarted(l.Name)
+		defer noteDone(ctx)
 		return l.Step(ctx, w)
 	}
 }
@@ -351,9 +372,11 @@ func (a *App) Run(ctx context.Context, listen string) error {
 	storeCtx, stopStore := context.WithCancel(context.WithoutCancel(ctx))
 	storeOver := make(chan error, 1)
 	go func() { storeOver <- a.store.Run(storeCtx) }()
+	stopTraces := a.sendTraces(ctx)
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return a.node.Run(ctx) })
 	a.keepHouse(ctx, g)
+	a.runPauses(ctx, g)
 	a.runTasks(ctx, g)
 	a.runTriggers(ctx, g)
 	a.runLookback(ctx, g)
@@ -364,28 +387,15 @@ func (a *App) Run(ctx context.Context, listen string) error {
 		g.Go(func() error { return a.servePage(ctx) })
 	}
 	if listen != "" {
-		if err := a.metrics.Watch(a.waiting); err != nil {
+		if err := errors.Join(a.metrics.Watch(a.waiting), a.metrics.WatchState(a.standing)); err != nil {
 			stopStore()
-			return errors.Join(err, <-storeOver)
+			return errors.Join(err, <-storeOver, stopTraces())
 		}
 		g.Go(func() error {
-			return telemetry.Serve(ctx, listen, telemetry.Handler(a.metrics, a.ready))
+			return telemetry.Serve(ctx, listen, telemetry.Handler(a.metrics, a.ready, func() string { return pausedNote(a.pauses.Held()) }))
 		})
 	}
 	err := g.Wait()
 	stopStore()
-	return errors.Join(err, <-storeOver)
-}
-
-// waiting is what the metrics say of the channels.
-func (a *App) waiting(ctx context.Context) ([]telemetry.Waiting, error) {
-	s, err := a.node.Stats(ctx)
-	if err != nil {
-		return nil, err
-	}
-	var out []telemetry.Waiting
-	for _, c := range s.Channels {
-		out = append(out, telemetry.Waiting{Channel: string(c.Channel), Group: c.Group, Entries: int(c.Entries), Oldest: c.Oldest})
-	}
-	return out, nil
+	return errors.Join(err, <-storeOver, stopTraces())
 }

@@ -100,7 +100,8 @@ func (a *App) during(ctx context.Context, node bool, f func(ctx context.Context)
 		if node {
 			err = a.Run(ctx, a.cfg.HTTP.Address(""))
 		} else {
-			err = a.store.Run(ctx)
+			stopTraces := a.sendTraces(ctx)
+			err = errors.Join(a.store.Run(ctx), stopTraces())
 		}
 		if err != nil {
 			cancel(err)

@@ -2,48 +2,55 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"slices"
 	"strings"
-	"time"
 
+	"mimikit/core/admin"
 	"mimikit/core/channel"
 )
 
 // deadCmd is `mimikit dead`.
 type deadCmd struct {
-	List   deadListCmd   `cmd:"" help:"List what was given up, newest first."`
+	List   deadListCmd   `cmd:"" default:"withargs" help:"List what was given up, newest first (the default)."`
 	Replay deadReplayCmd `cmd:"" help:"Put dead letters back at the end of the channel they came from."`
 	Drop   deadDropCmd   `cmd:"" help:"Remove dead letters for good."`
 }
 
 type deadListCmd struct {
-	Limit int  `default:"50" help:"How many at most."`
-	Data  bool `help:"Also print the payloads. They hold what people wrote."`
+	From  string `arg:"" optional:"" name:"channel" help:"Only of this channel, such as user-input."`
+	Limit int    `short:"n" default:"50" help:"How many at most, 1 to 200."`
+	Data  bool   `help:"Also print the payloads. They hold what people wrote."`
+	asJSON
 }
 
 // Run lists dead letters.
 func (c *deadListCmd) Run(ctx context.Context, std *streams, s *settings) error {
-	if c.Limit < 1 {
-		return fmt.Errorf("--limit %d: 1 or more is allowed", c.Limit)
+	if c.Limit < 1 || c.Limit > admin.MaxDeadListed {
+		return fmt.Errorf("--limit %d: 1 to %d are allowed", c.Limit, admin.MaxDeadListed)
 	}
-	return withNode(ctx, s, func(n *channel.Node) error {
-		dead, err := n.Dead(ctx, c.Limit)
+	words := []string{"dead", "list"}
+	if c.From != "" {
+		words = append(words, c.From)
+	}
+	words = append(words, fmt.Sprint(c.Limit))
+	return withCommands(ctx, s, func(app *App, set *admin.Set, who admin.Caller) error {
+		a, err := set.Run(ctx, who, words)
 		if err != nil {
 			return err
 		}
-		if len(dead) == 0 {
-			_, err := fmt.Fprintln(std.out, "No dead letters.")
+		if err := printAnswer(std.out, a, c.JSON); err != nil || !c.Data || c.JSON {
 			return err
 		}
-		t := newTable("ID", "GIVEN UP", "FROM", "TRIES", "CONVERSATION", "INPUTS", "REASON")
-		for _, d := range dead {
-			t.row(d.ID, d.At.Local().Format(time.DateTime), d.From, d.Attempts, d.Conversation, strings.Join(d.InputIDs, ","), d.Reason)
-		}
-		if err := t.print(std.out); err != nil || !c.Data {
+		listed, _ := a.Data.([]admin.Dead)
+		all, err := app.node.Dead(ctx, mostDeadSought)
+		if err != nil {
 			return err
 		}
-		for _, d := range dead {
+		for _, d := range all {
+			if !slices.ContainsFunc(listed, func(l admin.Dead) bool { return l.ID == d.ID.String() }) {
+				continue
+			}
 			if _, err := fmt.Fprintf(std.out, "\n%s\n%q\n", d.ID, d.Data); err != nil {
 				return err
 			}
@@ -52,61 +59,54 @@ func (c *deadListCmd) Run(ctx context.Context, std *streams, s *settings) error 
 	})
 }
 
-type deadReplayCmd struct {
+// whichDead are the letters that are meant.
+type whichDead struct {
 	IDs []string `arg:"" name:"id" help:"Ids as 'dead list' shows them, or 'all'."`
+	Yes bool     `short:"y" help:"Confirm that all are meant."`
+	asJSON
 }
+
+type deadReplayCmd struct{ whichDead }
 
 // Run replays dead letters.
 func (c *deadReplayCmd) Run(ctx context.Context, std *streams, s *settings) error {
-	return eachDead(ctx, std, s, c.IDs, "replayed", (*channel.Node).Replay)
+	return c.bury(ctx, std, s, "replay")
 }
 
-type deadDropCmd struct {
-	IDs []string `arg:"" name:"id" help:"Ids as 'dead list' shows them, or 'all'."`
-}
+type deadDropCmd struct{ whichDead }
 
 // Run drops dead letters.
 func (c *deadDropCmd) Run(ctx context.Context, std *streams, s *settings) error {
-	return eachDead(ctx, std, s, c.IDs, "dropped", (*channel.Node).Drop)
+	return c.bury(ctx, std, s, "drop")
 }
 
-// mostAtOnce bounds what "all" takes in one call of the command.
-const mostAtOnce = 10000
-
-func eachDead(ctx context.Context, std *streams, s *settings, names []string, done string, do func(*channel.Node, context.Context, channel.DeadID) error) error {
-	return withNode(ctx, s, func(n *channel.Node) error {
-		var ids []channel.DeadID
-		if len(names) == 1 && names[0] == "all" {
-			dead, err := n.Dead(ctx, mostAtOnce)
-			if err != nil {
-				return err
-			}
-			for _, d := range dead {
-				ids = append(ids, d.ID)
-			}
-		} else {
-			for _, name := range names {
-				id, err := channel.ParseDeadID(name)
-				if err != nil {
-					return err
-				}
-				ids = append(ids, id)
-			}
-		}
-		var errs []error
-		for _, id := range ids {
-			if err := do(n, ctx, id); err != nil {
-				errs = append(errs, err)
-				continue
-			}
-			if _, err := fmt.Fprintf(std.out, "%s %s\n", id, done); err != nil {
-				return err
-			}
-		}
-		if len(ids) == 0 {
-			_, err := fmt.Fprintln(std.out, "No dead letters.")
+func (c *whichDead) bury(ctx context.Context, std *streams, s *settings, what string) error {
+	for _, id := range c.IDs {
+		if _, err := channel.ParseDeadID(id); err != nil && !strings.EqualFold(id, "all") {
 			return err
 		}
-		return errors.Join(errs...)
+	}
+	words := append([]string{"dead", what}, c.IDs...)
+	if c.Yes && len(c.IDs) == 1 && strings.EqualFold(c.IDs[0], "all") {
+		words = append(words, "yes")
+	}
+	return confirmed(ctx, std, s, c.asJSON, words...)
+}
+
+// confirmed carries out a command that may ask for a confirmation, which then is said
+// beside the answer, and is a failure.
+func confirmed(ctx context.Context, std *streams, s *settings, j asJSON, words ...string) error {
+	return withCommands(ctx, s, func(_ *App, set *admin.Set, who admin.Caller) error {
+		a, err := set.Run(ctx, who, words)
+		if err != nil {
+			return err
+		}
+		if a.Data == nil {
+			if err := printAnswer(std.err, a, false); err != nil {
+				return err
+			}
+			return exitCode(1)
+		}
+		return printAnswer(std.out, a, j.JSON)
 	})
 }

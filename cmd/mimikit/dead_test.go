@@ -47,7 +47,7 @@ func TestDead(t *testing.T) {
 		t.Errorf("after it the answer is %q", got)
 	}
 	out, _ := d.run(0, "", "dead", "replay", id)
-	has(t, out, id+" replayed")
+	has(t, out, "Put back 1 dead letter.")
 	old := id
 	storetest.Eventually(t, "the same dead letter again", func() error {
 		if list(); id == "" || id == old {
@@ -57,8 +57,14 @@ func TestDead(t *testing.T) {
 	})
 	_, stderr := d.run(1, "", "dead", "replay", old)
 	has(t, stderr, old)
-	out, _ = d.run(0, "", "dead", "drop", "all")
-	has(t, out, id+" dropped")
-	has(t, list(), "No dead letters.")
+	_, stderr = d.run(1, "", "dead", "drop", "all")
+	has(t, stderr, "This would drop 1 dead letter.")
+	out, _ = d.run(0, "", "dead", "drop", "all", "--yes")
+	has(t, out, "Removed 1 dead letter.")
+	has(t, list(), "There are no dead letters.")
+	_, stderr = d.run(1, "", "dead", "drop", "nonsense")
+	has(t, stderr, "nonsense")
+	out, _ = d.run(0, "", "audit", "dead", "--json")
+	has(t, out, `"what": "dead replay `, `"result": "replay done"`, `"result": "drop done"`)
 	r.settled()
 }

@@ -39,10 +39,8 @@ func (a *App) discord() (*platform, error) {
 				a.metrics.Event("discord", kind, string(o))
 			},
 			Gateway: func(what string) { a.metrics.SocketChange("discord", what) },
-			Call: func(route, outcome string, took time.Duration) {
-				a.metrics.Call("discord", route, outcome, took)
-			},
-			Waited: func(_ string, _ discord.Priority, wait time.Duration) { a.metrics.RateWait("discord", wait) },
+			Call:    a.called("discord"),
+			Waited:  func(_ string, _ discord.Priority, wait time.Duration) { a.metrics.RateWait("discord", wait) },
 			CatchUp: func(places, messages int, took time.Duration) {
 				a.log.Info("discord_caught_up", "places", places, "messages", messages, "took_ms", took.Milliseconds())
 			},

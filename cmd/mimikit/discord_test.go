@@ -34,7 +34,7 @@ func guildAt(t *testing.T) *guild {
 	g.ann = g.NewUser("ann")
 	g.id = g.NewGuild("home", g.ann)
 	g.place = g.NewChannel(g.id, "general", discordfake.Text)
-	g.settings = []string{"MIMIKIT_DISCORD_TOKEN=" + discordfake.Token, "MIMIKIT_DISCORD_API_URL=" + g.URL(), "MIMIKIT_OUTBOX_POST_TIMEOUT=5s", "MIMIKIT_OUTBOX_LOOKUP_AFTER=6s"}
+	g.settings = []string{"MIMIKIT_DISCORD_TOKEN=" + discordfake.Token, "MIMIKIT_DISCORD_API_URL=" + g.URL(), "MIMIKIT_OUTBOX_POST_TIMEOUT=5s", "MIMIKIT_OUTBOX_LOOKUP_AFTER=6s", "MIMIKIT_ACCESS_MAX_PER_MINUTE=0"}
 	return g
 }
 

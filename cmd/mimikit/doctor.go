@@ -86,6 +86,7 @@ func redisFound(ctx context.Context, cfg config.Config) []finding {
 	defer st.Close()
 	f.OK, f.Say = true, st.Describe()
 	list := []finding{f}
+	list = append(list, pausedFound(ctx, st, cfg)...)
 	for _, w := range st.Warnings {
 		list = append(list, finding{What: "Redis", Note: true, Say: w})
 	}

@@ -32,6 +32,9 @@ func (d *door) run(ctx context.Context, who chat.Author, in chat.Conversation, p
 	if why := d.app.access.refuses(in, who.ID); why != "" {
 		return answer{text: why}, nil
 	}
+	if why := d.app.rate().command(ctx, in.Platform, who.ID); why != "" {
+		return answer{text: why}, nil
+	}
 	c := admin.Caller{Author: who, Conversation: in, Door: d.name, Prefix: prefix, Private: private}
 	if prefix == d.prefix {
 		c.Operators = d.operators

@@ -45,10 +45,23 @@ func (a *App) home(ctx context.Context, who chat.Author, in chat.Conversation) (
 	if err != nil {
 		return v, err
 	}
-	v.sections = []homeSection{
-		{"Your tasks", "Nothing of yours runs or waits. Ask for something that takes a while, such as “compare these two pages and write a summary”.", open},
-		{"Ended of late", "Nothing has ended yet.", over},
+	triggers, err := a.homeTriggers(ctx, who, in)
+	if err != nil {
+		return v, err
 	}
+	questions, err := a.homeQuestions(ctx, who, in)
+	if err != nil {
+		return v, err
+	}
+	v.intro += a.homePaused(in)
+	if len(questions) > 0 { // what waits for them comes first
+		v.sections = append(v.sections, homeSection{"Questions for you", "", questions})
+	}
+	v.sections = append(v.sections, []homeSection{
+		{"Your tasks", "Nothing of yours runs or waits. Ask for something that takes a while, such as “compare these two pages and write a summary”.", open},
+		{"Your triggers", "Nothing starts by itself for you. Say when, such as “every weekday at nine, tell me what is new on this page”.", triggers},
+		{"Ended of late", "Nothing has ended yet.", over},
+	}...)
 	return v, nil
 }
 

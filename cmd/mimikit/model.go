@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"mimikit/config"
@@ -91,6 +92,10 @@ func (a *App) thinking(m *chosenModel) (llm.Model, error) {
 	if m.alone {
 		return &measuredModel{model: limiter.Model(m.links[0].Model), metrics: a.metrics}, nil
 	}
+	links := slices.Clone(m.links)
+	for i := range links {
+		links[i].Model = tracedCall{links[i].Model, links[i].Name}
+	}
 	prices, err := priceList(c.Prices)
 	if err != nil {
 		return nil, err
@@ -99,10 +104,13 @@ func (a *App) thinking(m *chosenModel) (llm.Model, error) {
 		Client: a.store.Client, Prefix: a.cfg.Redis.Prefix, Budgets: budgets(a.cfg),
 		Strict: a.cfg.Budgets.Unknown == config.RefuseUnknown, Logger: a.log,
 		OnRefuse: func(e *llm.BudgetError) { a.metrics.BudgetRefused(string(e.Subject.Kind)) },
-		OnWarn:   a.noteBudget,
+		OnWarn: func(w llm.BudgetWarning) {
+			a.metrics.BudgetWarned(string(w.Subject.Kind))
+			a.noteBudget(w)
+		},
 	})
 	opts := llm.StackOptions{
-		Links: m.links, Limiter: limiter, Ledger: a.ledger, Logger: a.log,
+		Links: links, Limiter: limiter, Ledger: a.ledger, Logger: a.log,
 		Meter:   llm.MeterOptions{Count: tokens.Count, Prices: prices},
 		Breaker: llm.BreakerOptions{Failures: c.Breaker.Failures, OpenFor: c.Breaker.Pause, OnChange: a.breakerChanged},
 		Retry: llm.RetryOptions{
@@ -176,16 +184,22 @@ type measuredModel struct {
 func (m *measuredModel) Complete(ctx context.Context, req llm.Request) (llm.Response, error) {
 	start := time.Now()
 	req.MaxTokens = cmp.Or(req.MaxTokens, m.maxTokens)
+	ctx, span := askSpan(ctx, req)
 	r, err := m.model.Complete(ctx, req)
-	kind := ""
-	if err != nil {
-		kind = "other"
-		var e *llm.Error
-		if errors.As(err, &e) {
-			kind = e.Kind.String()
-		}
-	}
-	m.metrics.ModelCall(req.Agent, kind, time.Since(start), r.Usage.Prompt, r.Usage.Completion, r.Usage.Cached)
+	answered(span, r, err)
+	m.metrics.ModelCall(req.Agent, failure(err), time.Since(start), r.Usage.Prompt, r.Usage.Completion, r.Usage.Cached)
 	m.metrics.ModelCost(req.Agent, r.Cost)
 	return r, err
+}
+
+// failure sorts a failed call in a word; "" for one that did not fail.
+func failure(err error) string {
+	var e *llm.Error
+	switch {
+	case err == nil:
+		return ""
+	case errors.As(err, &e):
+		return e.Kind.String()
+	}
+	return "other"
 }

@@ -1,7 +1,12 @@
 package main
 
 import (
+	"io/fs"
 	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -37,4 +42,35 @@ func TestOperatorsPage(t *testing.T) {
 
 	_, stderr := d.with("MIMIKIT_PAGE_LISTEN=0.0.0.0:0").run(1, "", "serve")
 	has(t, stderr, "page.token", "is not set")
+}
+
+// Every test that the threat model names is there: a wall whose test went away is none.
+func TestThreatModelNamesTests(t *testing.T) {
+	t.Parallel()
+	root := filepath.Join("..", "..")
+	text, err := os.ReadFile(filepath.Join(root, "docs", "security.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var tests strings.Builder
+	err = filepath.WalkDir(root, func(name string, e fs.DirEntry, err error) error {
+		if err == nil && strings.HasSuffix(name, "_test.go") {
+			var data []byte
+			data, err = os.ReadFile(name)
+			tests.Write(data)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := regexp.MustCompile(`\bTest[A-Z]\w+`).FindAllString(string(text), -1)
+	if len(named) < 30 {
+		t.Errorf("the threat model names %d tests", len(named))
+	}
+	for _, name := range named {
+		if !strings.Contains(tests.String(), "func "+name+"(t *testing.T)") {
+			t.Errorf("the threat model names %s, which is nowhere", name)
+		}
+	}
 }

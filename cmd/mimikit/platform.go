@@ -85,7 +85,7 @@ func (a *App) platformNames() []string {
 
 // listen runs the listeners.
 func (a *App) listen(ctx context.Context, g *errgroup.Group) {
-	in := &guardedInbox{Inbox: a.inbox, access: a.access, files: a.attachments, refused: func(platform string) { a.metrics.Input(platform, telemetry.Refused) }}
+	in := &guardedInbox{Inbox: a.inbox, access: a.access, files: a.attachments, changed: a.journal.changed, rate: a.rate(), refused: func(platform string) { a.metrics.Input(platform, telemetry.Refused) }}
 	for _, p := range a.platforms {
 		g.Go(func() error {
 			defer p.close()

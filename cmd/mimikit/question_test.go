@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"mimikit/core/chat"
 	"mimikit/core/llm/llmtest"
 	"mimikit/core/question"
@@ -66,6 +68,22 @@ func (d *deployment) questions() (*question.Store, *App) {
 		d.Fatal(err)
 	}
 	return st, app
+}
+
+// overdue brings the deadline of a question forward to now, since the least that can be
+// set takes longer than a test should.
+func (r *record) overdue(id string) {
+	r.Helper()
+	_, p, err := question.ParseID(id)
+	if err == nil {
+		err = r.client.ZAddXX(r.Context(), r.keys.In(p, "q:due"), redis.Z{Score: 1, Member: id}).Err()
+	}
+	if err == nil { // as when one is asked that is due sooner than those before
+		err = r.client.Publish(r.Context(), r.keys.Prefix+":q:signals", p).Err()
+	}
+	if err != nil {
+		r.Fatal(err)
+	}
 }
 
 // A question with options is posted with a numbered list, and answered by number, by

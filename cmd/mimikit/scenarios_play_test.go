@@ -382,8 +382,8 @@ func (e *ear) Handle(_ context.Context, r slog.Record) error {
 	})
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if said["mistake"] != "" || r.Message != "thinker_action" {
-		e.o.Mistakes = append(e.o.Mistakes, strings.TrimSpace(said["action"]+": "+said["mistake"]+said["error"]+said["panic"]))
+	if v := action.Verdict(said["verdict"]); v == action.Mistaken || v == action.Failed || r.Message != "thinker_action" {
+		e.o.Mistakes = append(e.o.Mistakes, strings.TrimSpace(said["action"]+": "+said["verdict"]+said["error"]+said["panic"]))
 	}
 	return nil
 }

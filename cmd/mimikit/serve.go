@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
+	"strings"
 
 	"mimikit/config"
 	"mimikit/core/store"
@@ -46,6 +48,9 @@ func (c *serveCmd) Run(ctx context.Context, std *streams, s *settings) error {
 	app.listens = true
 	listen := cfg.HTTP.Address("127.0.0.1:8080")
 	log.Info("node_starts", "node", cfg.Node, "version", version, "store", st.Describe(), "model", model.describe, "http", listen, "platforms", app.platformNames())
+	if cfg.Telemetry.OTLP.Endpoint == "" && slices.ContainsFunc(s.environ, func(kv string) bool { return strings.HasPrefix(kv, "OTEL_EXPORTER_OTLP_") }) {
+		log.Warn("otel_variables_not_read", "mend", "traces are sent where MIMIKIT_TELEMETRY_OTLP_ENDPOINT says")
+	}
 	if len(app.platforms) == 0 {
 		log.Warn("no_platform", "mend", "set MIMIKIT_SLACK_BOT_TOKEN and MIMIKIT_SLACK_APP_TOKEN, or MIMIKIT_DISCORD_TOKEN; until then only 'mimikit chat' reaches this node")
 	}
@@ -63,6 +68,7 @@ func closeStore(st *store.Store, log *slog.Logger) {
 }
 
 func newLogger(cfg config.Config, w io.Writer) (*slog.Logger, error) {
+	w = hush(w, cfg)
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(cfg.Log.Level)); err != nil {
 		return nil, fmt.Errorf("log.level %q: %w", cfg.Log.Level, err)

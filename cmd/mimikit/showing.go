@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"mimikit/core/admin"
+	"mimikit/core/channel"
 	"mimikit/core/chat"
 	"mimikit/core/task"
 )
@@ -105,7 +106,67 @@ func (s *show) ended(t task.Task, to task.Status, took time.Duration) {
 			s.told(p, p.feedback.Working(ctx, t.Conversation, ""))
 		}
 		if run.seen {
-			s.told(p, p.progress(ctx, t.Conversation, progress{task: t.ID, text: lastWords(t, to, took), done: true}))
+			err := p.progress(ctx, t.Conversation, progress{task: t.ID, text: lastWords(t, to, took), done: true})
+			s.told(p, err)
+			if err == nil && task.Over(to) {
+				s.noted(ctx, t.ID, "")
+			}
+		}
+	})
+}
+
+// shownKnown is how long it is known that a task has a message.
+const shownKnown = 7 * 24 * time.Hour
+
+// noted remembers for all nodes that a task has a message whose last words are to
+// come; "" that they are said.
+func (s *show) noted(ctx context.Context, id, text string) {
+	if s.app.cluster == nil { // there is but this process
+		return
+	}
+	if err := s.app.cluster.SetNote(ctx, "shown/"+id, text, shownKnown); err != nil {
+		s.app.log.Debug("progress_not_noted", "task", id, "error", err)
+	}
+}
+
+// results says the last words of tasks that ended while no node ran them, such as one
+// that was canceled while it waited for its next run: whoever takes their results up
+// says them.
+func (s *show) results(l channel.Loop) channel.Loop {
+	step := l.Step
+	l.Step = func(ctx context.Context, w *channel.Work) (channel.Effects, error) {
+		fx, err := step(ctx, w)
+		if err == nil {
+			for _, e := range w.Entries {
+				if r, ok := e.Value.(*chat.TaskResult); ok {
+					s.over(*r)
+				}
+			}
+		}
+		return fx, err
+	}
+	return l
+}
+
+// over says the last words of a task, where nobody has. It does not wait.
+func (s *show) over(r chat.TaskResult) {
+	p := s.platform(r.Conversation)
+	if p == nil || p.progress == nil || s.app.cluster == nil || !task.Over(r.Status) {
+		return
+	}
+	s.last.Go(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), lastIn)
+		defer cancel()
+		if shown, err := s.app.cluster.Note(ctx, "shown/"+r.ID); err != nil || shown == "" {
+			return
+		}
+		t := task.Task{ID: r.ID, Title: r.Title, Conversation: r.Conversation}
+		err := p.progress(ctx, r.Conversation, progress{
+			task: r.ID, text: lastWords(t, r.Status, time.Duration(r.DurationMs)*time.Millisecond), done: true,
+		})
+		s.told(p, err)
+		if err == nil {
+			s.noted(ctx, r.ID, "")
 		}
 	})
 }
@@ -151,10 +212,14 @@ func (s *show) lookAt(ctx context.Context, c chat.Conversation, w *admin.Watch) 
 		s.mu.Lock()
 		run := s.runs[r.ID]
 		late := run != nil && time.Since(run.since) >= showAfter
+		first := late && !run.seen
 		if late {
 			run.seen = true
 		}
 		s.mu.Unlock()
+		if first {
+			s.noted(ctx, r.ID, "shown")
+		}
 		if run == nil {
 			continue
 		}

@@ -54,9 +54,7 @@ func (a *App) slack() (*platform, error) {
 				a.metrics.Event("slack", kind, string(o))
 			},
 			Socket: func(s slack.SocketChange) { a.metrics.SocketChange("slack", string(s)) },
-			Call: func(method, outcome string, took time.Duration) {
-				a.metrics.Call("slack", method, outcome, took)
-			},
+			Call:   a.called("slack"),
 			Waited: func(_ string, _ slack.Priority, wait time.Duration) { a.metrics.RateWait("slack", wait) },
 			CatchUp: func(conversations, messages int, took time.Duration) {
 				a.log.Info("slack_caught_up", "conversations", conversations, "messages", messages, "took_ms", took.Milliseconds())

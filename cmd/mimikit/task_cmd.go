@@ -219,19 +219,7 @@ func (c *cancelCmd) Run(ctx context.Context, std *streams, s *settings) error {
 	if c.Yes && many && len(c.IDs) == 1 {
 		words = append(words, "yes")
 	}
-	return withCommands(ctx, s, func(_ *App, set *admin.Set, who admin.Caller) error {
-		a, err := set.Run(ctx, who, words)
-		if err != nil {
-			return err
-		}
-		if a.Data == nil { // it asks for a confirmation
-			if err := printAnswer(std.err, a, false); err != nil {
-				return err
-			}
-			return exitCode(1)
-		}
-		return printAnswer(std.out, a, c.JSON)
-	})
+	return confirmed(ctx, std, s, c.asJSON, words...)
 }
 
 // retryCmd is `mimikit retry`.

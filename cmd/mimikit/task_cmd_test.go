@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -115,7 +116,7 @@ func TestCancelFromTheShell(t *testing.T) {
 	for args, want := range map[string]string{
 		"task t00000000": "There is no task `t00000000`", "retry " + again.ID: "only tasks that failed or were canceled",
 		"cancel nothing": "There is no task", "tasks --status runnig": "did you mean `running`?", "tasks -n 0": "1 to 100 are allowed",
-		"why nothing": "Nothing is known", "feedback -n 0": "one number from 1 to 200",
+		"why nothing": "neither an input's id nor a link", "feedback -n 0": "one number from 1 to 200",
 	} {
 		out, stderr := d.run(1, "", strings.Fields(args)...)
 		if has(t, stderr, want); out != "" {
@@ -215,10 +216,16 @@ func TestWhy(t *testing.T) {
 	node.kill()
 	d.serve()
 	r.settled()
-	out, _ = d.run(0, "", "why", id)
-	has(t, out, "was answered", "said")
+	// How it went is written down aside, a moment later.
+	storetest.Eventually(t, "the whole way", func() error {
+		if out, _ = d.run(0, "", "why", id); !strings.Contains(out, "posted") {
+			return errors.New(out)
+		}
+		return nil
+	})
+	has(t, out, "was answered", "accept", "decision", "Altogether")
 	j := decoded[admin.Journey](t, first(d.run(0, "", "why", id, "--json")))
-	if j.Stage != admin.StageAnswered || len(j.Hops) != 2 {
+	if j.Stage != admin.StageAnswered || len(j.Hops) != 5 {
 		t.Errorf("told programs %+v", j)
 	}
 }

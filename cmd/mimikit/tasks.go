@@ -86,7 +86,7 @@ func (a *App) work(model llm.Model, m *chosenModel, set *prompts.Set) ([]action.
 	}
 	a.pool, err = task.NewPool(task.PoolOptions{
 		Queue: a.queue, Node: c.Node, MaxConcurrent: c.Worker.MaxConcurrent, Grace: c.Worker.StopGrace,
-		Runners: a.withExpert(map[string]task.Runner{task.Standard: standard.Run, task.Planner: planner.Run}),
+		Runners: a.traced(a.withExpert(map[string]task.Runner{task.Standard: standard.Run, task.Planner: planner.Run})),
 		Storages: func() []string {
 			if err := a.files.Mounted(); err != nil {
 				a.log.Warn("workspaces_away", "error", err)
@@ -94,6 +94,7 @@ func (a *App) work(model llm.Model, m *chosenModel, set *prompts.Set) ([]action.
 			}
 			return []string{a.files.ID()}
 		},
+		Held: a.putsOff, Resting: a.pauses.All,
 		Hooks: task.Hooks{
 			Started: func(t task.Task) {
 				a.metrics.TaskStarted(t.Profile)

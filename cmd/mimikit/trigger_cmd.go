@@ -67,7 +67,7 @@ type triggerCmd struct {
 func (*triggerCmd) Help() string {
 	return `Shows one trigger: when it fires, the next three times, and what its task is told. Or changes it:
 
-  pause    it does not fire until it is resumed; runs that fall into the pause are not made up for
+  pause    it does not fire until it is resumed, and makes up for nothing then
   resume   it goes on with its next regular time
   run      it starts its task now, paused or not, and keeps its times
   remove   it is gone; a task that it has started goes on

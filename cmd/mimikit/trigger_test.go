@@ -29,6 +29,15 @@ func (m *mind) schedules(x *llmtest.Exchange) {
 	if i := strings.LastIndex(said, "<input "); i >= 0 {
 		input = said[i:]
 	}
+	if last.Role != "tool" && strings.Contains(input, "Remind me in 10 s and every minute") {
+		once := tool("schedule", map[string]any{"prompt": "remind", "title": "Once", "type": "scheduled", "runAt": time.Now().Add(10 * time.Second).UTC().Format(time.RFC3339Nano)})
+		again := tool("schedule", map[string]any{
+			"prompt": "remind again", "title": "Again", "type": "recurring", "interval": 60, "nextRunAt": time.Now().Add(3 * time.Second).UTC().Format(time.RFC3339Nano),
+		})
+		again.ID = "call-again"
+		llmtest.CallsTools("", once, again)(x)
+		return
+	}
 	args := map[string]any{"prompt": "remind", "title": "Reminder"}
 	for _, word := range []string{"in ", "every "} {
 		_, text, asked := strings.Cut(input, "\n"+word)
@@ -70,6 +79,111 @@ func (d *deployment) told(talk string, n int) []string {
 		return nil
 	})
 	return texts
+}
+
+// "Remind me in 10 s and every minute": both fire and are told, the one is gone; the
+// other is listed, paused, run, resumed and removed, all in the talk itself.
+func TestRemindMe(t *testing.T) {
+	t.Parallel()
+	storetest.Need(t)
+	d := deploy(t, clerk().schedules)
+	d.serve()
+	d.once("t", "Remind me in 10 s and every minute")
+	list := d.triggers()
+	var id string
+	for _, v := range list {
+		if v.When == "every minute" {
+			id = v.ID
+		}
+	}
+	if id == "" || len(list) > 2 { // the other one may have fired by now
+		t.Fatalf("told programs %+v", list)
+	}
+	p := d.sit("chat", "--as", "Ann", "--talk", "t")
+	p.out.shows(t, "/help")
+	p.types("/triggers all")
+	p.out.shows(t, "Again", "every minute")
+	for _, text := range d.told("t", 3)[1:] {
+		if text != "The task is over: It is time." {
+			t.Errorf("posted %q", text)
+		}
+	}
+	p.types("/trigger pause " + id[:10])
+	p.out.shows(t, "Paused ")
+	p.types("/trigger " + id)
+	p.out.shows(t, "paused by")
+	// Paused, nothing comes between: what runs now is what we run.
+	storetest.Eventually(t, "all tasks are over", func() error {
+		for _, x := range d.tasks() {
+			if x.Status != "succeeded" {
+				return fmt.Errorf("%+v", x)
+			}
+		}
+		return nil
+	})
+	before := len(d.tasks())
+	posted, _ := d.record(nil).posted("t")
+	p.types("/trigger run " + id[:10])
+	p.out.shows(t, "Started ")
+	d.told("t", len(posted)+1)
+	if n := len(d.tasks()); n != before+1 {
+		t.Errorf("%d tasks, and %d before", n, before)
+	}
+	p.types("/trigger resume " + id[:10])
+	p.out.shows(t, "Resumed ", "It runs next on")
+	if v := decoded[admin.TriggerView](t, first(d.run(0, "", "trigger", id, "--json"))); v.Paused || len(v.Next) != 3 || v.Fired < 2 {
+		t.Errorf("told programs %+v", v)
+	}
+	p.types("/trigger remove " + id[:10])
+	p.out.shows(t, "Removed ")
+	p.types("/triggers here")
+	p.out.shows(t, "There are no triggers")
+	p.leave(ctrlD)
+	if list := d.triggers(); len(list) != 0 {
+		t.Errorf("told programs %+v", list)
+	}
+}
+
+// A task that takes longer than its trigger's interval: no second one is begun, and
+// people see why; when it is canceled the trigger goes on.
+func TestSlowReminder(t *testing.T) {
+	t.Parallel()
+	storetest.Need(t)
+	m := clerk()
+	m.steps = append([]llm.ToolCall{tool("report_progress", map[string]any{"message": "one moment"})}, m.steps...)
+	m.hang, m.hung = 1, make(chan struct{})
+	d := deploy(t, m.schedules)
+	d.serve()
+	has(t, d.once("t", "every 10s: remind me"), "It fires every 10 seconds")
+	id := d.triggers()[0].ID
+	select {
+	case <-m.hung:
+	case <-time.After(patience):
+		t.Fatal("it never fired")
+	}
+	var v admin.TriggerView
+	storetest.Eventually(t, "a run is skipped", func() error {
+		if v = decoded[admin.TriggerView](t, first(d.run(0, "", "trigger", id, "--json"))); v.Skipped == 0 {
+			return fmt.Errorf("%+v", v)
+		}
+		return nil
+	})
+	if list := d.tasks(); len(list) != 1 || v.Fired != 1 {
+		t.Errorf("%+v; %+v", list, v)
+	}
+	out, _ := d.run(0, "", "trigger", id)
+	has(t, out, "skipped", "because its task was still running")
+	if _, stderr := d.run(1, "", "trigger", "run", id); !strings.Contains(stderr, "is not started: its last task") {
+		t.Errorf("run now: %q", stderr)
+	}
+	d.run(0, "", "cancel", v.LastTaskID)
+	storetest.Eventually(t, "it goes on", func() error {
+		if v = decoded[admin.TriggerView](t, first(d.run(0, "", "trigger", id, "--json"))); v.Fired < 2 {
+			return fmt.Errorf("%+v", v)
+		}
+		return nil
+	})
+	d.run(0, "", "trigger", "remove", id)
 }
 
 // "In 2 s, and every hour": the one fires and is gone, the other is listed, paused,

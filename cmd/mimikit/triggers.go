@@ -42,7 +42,7 @@ func (a *App) supervising(profiles []string) error {
 	var err error
 	a.supervisor, err = supervisor.New(supervisor.Options{
 		Triggers: a.triggers, Tasks: a.queue, Files: supervisor.WorkspaceFiles(a.files), Storage: a.files.ID(),
-		Questions: a.questions, Profiles: profiles, EvalProfile: task.Standard, Budget: a.mayAsk, Approvals: approvers(a.cfg.Approvals), Logger: a.log,
+		Questions: a.questions, Profiles: profiles, EvalProfile: task.Standard, Budget: a.mayAsk, Held: a.triggersHeld, Approvals: approvers(a.cfg.Approvals), Firing: a.firing, Logger: a.log,
 	})
 	return err
 }
@@ -82,8 +82,8 @@ func (a *App) planning(model llm.Model, m *chosenModel, set *prompts.Set, tasks 
 	c := a.cfg
 	hist := history.New(a.store.Client, a.keys.History, a.log)
 	notes := memory.New(memory.Options{Client: a.store.Client, Keys: a.keys, Logger: a.log})
-	ends := worker.PlannerActions(func(_ context.Context, t action.Turn, p action.Plan) error {
-		return a.supervisor.CheckPlan(p, t.Conversation, t.OnBehalfOf)
+	ends := worker.PlannerActions(func(ctx context.Context, t action.Turn, p action.Plan) error {
+		return a.supervisor.CheckPlan(ctx, p, t.Conversation, t.OnBehalfOf)
 	})
 	actions, err := action.New(slices.Concat(ends, thinker.Actions(hist), thinker.MemoryActions(notes), thinker.TaskActions(tasks))...)
 	if err != nil {

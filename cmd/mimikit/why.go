@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,9 +13,12 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"mimikit/adapters/discord"
+	"mimikit/adapters/inbox"
 	"mimikit/core/admin"
 	"mimikit/core/channel"
 	"mimikit/core/chat"
+	"mimikit/core/cluster"
 	"mimikit/core/history"
 )
 
@@ -25,6 +29,8 @@ type whereabouts struct {
 	keys    channel.Keys
 	node    *channel.Node
 	history *history.Store
+	journal *journal
+	cluster *cluster.Cluster
 }
 
 // How far is looked for what is not on its way any more.
@@ -46,20 +52,104 @@ var roads = []road{
 
 var results = []road{{channel.WorkerResult, "teller"}, {channel.SupervisorEvent, "supervisor"}}
 
-// Journey tells of one input, in one conversation or in all.
-func (w *whereabouts) Journey(ctx context.Context, id, in string) (admin.Journey, error) {
-	from, to := 0, w.keys.Partitions
-	if in != "" {
-		from = w.keys.Partition(in)
-		to = from + 1
+// Inputs gives the ids under which a message may have come in: of its newest wording,
+// of its removal, and its own.
+func (w *whereabouts) Inputs(ctx context.Context, s admin.Spot) (ids, conversations []string, err error) {
+	var ours []chat.Conversation
+	switch s.Platform {
+	case "slack":
+		ours, err = w.onSlack(ctx, s)
+	case "discord":
+		ours, err = w.onDiscord(ctx, s)
 	}
-	for p := from; p < to; p++ {
+	if err != nil {
+		return nil, nil, err
+	}
+	id, err := w.journal.edited(ctx, s.Platform, s.Place, s.Message)
+	if err != nil {
+		return nil, nil, err
+	}
+	add := func(list []string, one string) []string {
+		if one == "" || slices.Contains(list, one) {
+			return list
+		}
+		return append(list, one)
+	}
+	ids = add(ids, id)
+	for _, edit := range []string{"deleted", ""} {
+		for _, c := range ours {
+			ids = add(ids, inbox.ID(c, s.Message, edit))
+			conversations = add(conversations, c.Key())
+		}
+	}
+	return ids, conversations, nil
+}
+
+// onSlack gives the conversations to which a message may belong: the thread it is in,
+// the one it begins, or its place.
+func (w *whereabouts) onSlack(ctx context.Context, s admin.Spot) ([]chat.Conversation, error) {
+	spaces := []string{s.Workspace}
+	if s.Workspace == "" { // the link does not say, and who holds the machine need not
+		talks, err := w.talks(ctx)
+		if err != nil {
+			return nil, err
+		}
+		spaces = nil
+		for _, key := range talks {
+			if c, err := chat.ParseConversation(key); err == nil && c.Platform == s.Platform && !slices.Contains(spaces, c.Workspace) {
+				spaces = append(spaces, c.Workspace)
+			}
+		}
+	}
+	var out []chat.Conversation
+	for _, space := range spaces {
+		for _, thread := range []string{s.Thread, s.Message, ""} {
+			c := chat.Conversation{Platform: s.Platform, Workspace: space, Place: s.Place, Thread: thread}
+			if !slices.Contains(out, c) {
+				out = append(out, c)
+			}
+		}
+	}
+	return out, nil
+}
+
+// onDiscord does the same there, where a thread is a place of its own and the adapter
+// notes which conversation it belongs to.
+func (w *whereabouts) onDiscord(ctx context.Context, s admin.Spot) ([]chat.Conversation, error) {
+	here := chat.Conversation{Platform: s.Platform, Workspace: s.Workspace, Place: s.Place}
+	if s.Workspace == "" {
+		return []chat.Conversation{here}, nil
+	}
+	var out []chat.Conversation
+	for _, id := range []string{s.Message, s.Place} {
+		c, ok, err := discord.TalkOf(ctx, sharedState{c: w.cluster, platform: s.Platform}, id)
+		if err != nil {
+			return nil, err
+		}
+		if ok && c.Workspace == s.Workspace {
+			out = append(out, c)
+		}
+	}
+	opened := here
+	opened.Thread = s.Message // a thread has the id of the message that it begins with
+	return append(out, opened, here), nil
+}
+
+// Journey tells of one input: where it is on its way, or how it went.
+func (w *whereabouts) Journey(ctx context.Context, id string, conversations []string) (admin.Journey, error) {
+	for p := range w.keys.Partitions {
 		for _, r := range roads {
+			payload := ""
 			found, err := w.search(ctx, p, r, 1, func(m redis.XMessage) bool {
-				return (in == "" || field(m, "conv") == in) && slices.Contains(strings.Split(field(m, "inputs"), ","), id)
+				payload = field(m, "data")
+				return slices.Contains(strings.Split(field(m, "inputs"), ","), id)
 			})
-			if err != nil || len(found) > 0 {
-				return append(found, admin.Journey{})[0], err
+			if err != nil {
+				return admin.Journey{}, err
+			}
+			if len(found) > 0 {
+				wrote(&found[0], []byte(payload), id)
+				return w.written(ctx, found[0], id)
 			}
 		}
 	}
@@ -68,20 +158,63 @@ func (w *whereabouts) Journey(ctx context.Context, id, in string) (admin.Journey
 		return admin.Journey{}, err
 	}
 	for _, d := range dead {
-		if (in == "" || d.Conversation == in) && slices.Contains(d.InputIDs, id) {
-			c, _ := chat.ParseConversation(d.Conversation) // a damaged one is nobody's
-			return admin.Journey{
-				InputIDs: d.InputIDs, Conversation: c, Stage: admin.StageDead, Attempts: d.Attempts, Since: d.At, Reason: d.Reason, DeadID: d.ID.String(),
-			}, nil
+		if !slices.Contains(d.InputIDs, id) {
+			continue
 		}
+		j := admin.Journey{
+			InputIDs: d.InputIDs, Stage: admin.StageDead, Attempts: d.Attempts, Since: d.At, Reason: d.Reason, DeadID: d.ID.String(),
+		}
+		j.Conversation, _ = chat.ParseConversation(d.Conversation) // a damaged one is nobody's
+		wrote(&j, []byte(d.Data), id)
+		return w.written(ctx, j, id)
 	}
-	talks := []string{in}
-	if in == "" {
-		if talks, err = w.talks(ctx); err != nil {
+	went, ok, err := w.journal.way(ctx, id)
+	if err != nil {
+		return admin.Journey{}, err
+	}
+	if ok {
+		return w.written(ctx, went, id)
+	}
+	if conversations == nil {
+		if conversations, err = w.talks(ctx); err != nil {
 			return admin.Journey{}, err
 		}
 	}
-	return w.answered(ctx, id, talks)
+	return w.answered(ctx, id, conversations)
+}
+
+// wrote takes out of a payload who wrote an input, and what kind it is of.
+func wrote(j *admin.Journey, payload []byte, id string) {
+	var v struct {
+		chat.UserInput
+		Inputs []chat.UserInput `json:"inputs"`
+	}
+	if json.Unmarshal(payload, &v) != nil {
+		return // what cannot be read has nobody
+	}
+	for _, in := range append(v.Inputs, v.UserInput) {
+		if in.ID == id && in.Author.ID != "" {
+			j.Author, j.Edit, j.Removed = in.Author, in.Kind == chat.KindEdit, in.Kind == chat.KindDelete
+			return
+		}
+	}
+}
+
+// written looks up who wrote an input, where its entry does not say.
+func (w *whereabouts) written(ctx context.Context, j admin.Journey, id string) (admin.Journey, error) {
+	if j.Author.ID != "" || j.Conversation == (chat.Conversation{}) {
+		return j, nil
+	}
+	found, err := w.history.Recent(ctx, j.Conversation.Key(), history.MaxLookup)
+	if err != nil {
+		return admin.Journey{}, err
+	}
+	for _, l := range found.Lines {
+		if l.ID == id && l.Role == chat.LineUser {
+			j.Author = l.Author
+		}
+	}
+	return j, nil
 }
 
 // Waiting lists what is on its way in a conversation.
@@ -145,12 +278,7 @@ func (w *whereabouts) journey(ctx context.Context, p int, r road, m redis.XMessa
 		j.InputIDs = strings.Split(s, ",")
 	}
 	j.Conversation, _ = chat.ParseConversation(field(m, "conv")) // a damaged one is nobody's
-	for hop := range strings.SplitSeq(field(m, "hops"), ";") {
-		stage, us, _ := strings.Cut(hop, "=")
-		if n, err := strconv.ParseInt(us, 10, 64); err == nil {
-			j.Hops = append(j.Hops, admin.Hop{Stage: stage, At: time.UnixMicro(n).UTC()})
-		}
-	}
+	j.Hops = readHops(field(m, "hops"))
 	return j, nil
 }
 
@@ -171,7 +299,7 @@ func (w *whereabouts) answered(ctx context.Context, id string, talks []string) (
 		if i < 0 {
 			continue
 		}
-		j := admin.Journey{InputIDs: []string{id}, Stage: admin.StageAnswered, Since: found.Lines[i].At}
+		j := admin.Journey{InputIDs: []string{id}, Stage: admin.StageAnswered, Since: found.Lines[i].At, Author: found.Lines[i].Author}
 		j.Conversation, _ = chat.ParseConversation(conversation) // it was written by a node
 		j.Hops = []admin.Hop{{Stage: "said", At: found.Lines[i].At}}
 		for _, l := range found.Lines[i:] {

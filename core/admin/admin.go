@@ -110,6 +110,7 @@ type Options struct {
 	Usage     Usage
 	Budgets   Budgets
 	Memory    Memory
+	Pauses    Pauses
 	Where     Where
 	// Stop ends the turn that runs in the caller's conversation.
 	Stop func(ctx context.Context, c Caller) error

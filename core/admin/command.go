@@ -36,7 +36,7 @@ type Arg struct {
 // all lists the commands in the order of help. Those without a run are not to be
 // had.
 func (s *Set) all() []Command {
-	user, op, adm := chat.RoleUser, chat.RoleOperator, chat.RoleAdmin
+	user, op := chat.RoleUser, chat.RoleOperator
 	id := Arg{Name: "id", Short: "the task's id, or enough of its beginning", Task: true}
 	page := Arg{Name: "page", Short: "which page, from 1", Optional: true}
 	number := Arg{Name: "n", Short: "how many at most", Optional: true}
@@ -74,9 +74,9 @@ func (s *Set) all() []Command {
 			run:  having(s.o.Usage != nil, (*query).usage), plainly: plainUsage,
 		},
 		{
-			Name: "why", Usage: "why [input id]", Short: "tells where a message is now, and how long each hop took", Rights: user,
-			Long: "Without an id it tells of all that waits in this conversation. Only operators may ask about other conversations.",
-			Args: []Arg{{Name: "id", Short: "an input's id", Optional: true}},
+			Name: "why", Usage: "why [message link | input id]", Short: "tells where a message is now, and how long each hop took", Rights: user,
+			Long: "The link is what Slack calls Copy link and Discord Copy Message Link. Alone it tells of all that waits in this conversation. You may ask about what you wrote, and about what was said here; operators about all of the workspace.",
+			Args: []Arg{{Name: "message", Short: "a link to a message, or an input's id", Optional: true}},
 			run:  having(s.o.Where != nil, (*query).why), plainly: plainInput,
 		},
 		{Name: "stop", Usage: "stop", Short: "stops what is being worked on in this conversation; tasks go on", Rights: user, run: having(s.o.Stop != nil, (*query).stop), plainly: alone},
@@ -91,14 +91,10 @@ func (s *Set) all() []Command {
 		},
 		{Name: "streams", Usage: "streams", Short: "shows the channels: what waits, what is pending, since when", Rights: op, run: (*query).streams, plainly: alone},
 		{
-			Name: "dead", Usage: "dead [list [n] | replay <id>…|all | drop <id>…|all]", Short: "lists what was given up, runs it again, or removes it", Rights: op,
+			Name: "dead", Usage: "dead [list [channel] [n] | replay <id>…|all | drop <id>…|all]", Short: "lists what was given up, runs it again, or removes it", Rights: op,
 			Long: "To replay or drop all takes a confirmation.",
 			Args: []Arg{{Name: "what", Short: "what to do", Words: []string{"list", "replay", "drop"}, Optional: true}, {Name: "id", Short: "a dead letter's id, or all", Optional: true}},
 			run:  (*query).dead, plainly: plainDead,
-		},
-		{
-			Name: "audit", Usage: "audit [n]", Short: "lists who did what", Rights: adm,
-			Args: []Arg{number}, run: (*query).trail, plainly: plainNumber,
 		},
 		{
 			Name: "help", Usage: "help [command]", Short: "lists the commands, or tells more of one", Rights: user,
@@ -108,6 +104,9 @@ func (s *Set) all() []Command {
 	}
 	at := slices.IndexFunc(list, func(c Command) bool { return c.Name == "status" })
 	list = slices.Insert(list, at, slices.Concat(s.triggerCommands(), s.questionCommands())...)
+	list = slices.Insert(list, len(list)-1, s.auditCommands()...)
+	at = slices.IndexFunc(list, func(c Command) bool { return c.Name == "streams" })
+	list = slices.Insert(list, at, s.pauseCommands()...)
 	at = slices.IndexFunc(list, func(c Command) bool { return c.Name == "why" })
 	list = slices.Insert(list, at, slices.Concat(s.budgetCommands(), s.memoryCommands())...)
 	list[len(list)-1].plainly = func(args []string) bool {

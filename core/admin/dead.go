@@ -5,11 +5,20 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"mimikit/core/channel"
 	"mimikit/core/chat"
 )
+
+// roadWords are the channels whose entries may be given up.
+var roadWords = []string{
+	string(channel.UserInput), string(channel.WorkerResult), string(channel.SupervisorEvent), string(channel.TellerDigest), string(channel.ThinkerDecision), string(channel.TellerReply),
+}
+
+// MaxDeadListed bounds one list.
+const MaxDeadListed = 200
 
 // mostDead bounds what is looked at, and what one command does: each may have a
 // payload of many KiB.
@@ -59,18 +68,29 @@ func (q *query) letters(ctx context.Context) ([]channel.DeadLetter, error) {
 }
 
 func (q *query) listDead(ctx context.Context, args []string) (Answer, error) {
-	n, err := number(args, q.c.PageSize, 200)
+	from := ""
+	if len(args) > 0 && slices.Contains(roadWords, strings.ToLower(args[0])) {
+		from, args = strings.ToLower(args[0]), args[1:]
+	}
+	n, err := number(args, q.c.PageSize, MaxDeadListed)
 	if err != nil {
-		return Answer{}, err
+		return Answer{}, refuse("%s A channel may stand before it: %s.", Say(err), strings.Join(roadWords, ", "))
 	}
 	all, err := q.letters(ctx)
 	if err != nil {
 		return Answer{}, err
 	}
+	if from != "" {
+		all = slices.DeleteFunc(all, func(d channel.DeadLetter) bool { return string(d.From) != from })
+	}
 	var a Answer
 	list := make([]Dead, 0, n)
 	if len(all) == 0 {
-		a.say("There are no dead letters.")
+		words := "There are no dead letters"
+		if from != "" {
+			words += " of " + code(from)
+		}
+		a.say(words + ".")
 		a.Data = list
 		return a, nil
 	}
@@ -82,9 +102,21 @@ func (q *query) listDead(ctx context.Context, args []string) (Answer, error) {
 			InputIDs: d.InputIDs, TraceID: d.TraceID, At: d.At.UTC().Format("2006-01-02T15:04:05.000Z07:00"),
 		})
 	}
+	if q.c.Owner { // who may ask `why` of any
+		t.Head = append(t.Head, "Inputs")
+		for i, d := range list {
+			t.Rows[i] = append(t.Rows[i], clean(strings.Join(d.InputIDs, ", ")))
+		}
+	}
 	words := q.c.name("dead replay <id>") + " runs one again, " + q.c.name("dead drop <id>") + " removes it for good."
 	if len(all) > n {
-		words = fmt.Sprintf("These are the newest %d of %d. ", n, len(all)) + words
+		words = fmt.Sprintf("These are the newest %d of %d", n, len(all))
+		if next := min(2*n, MaxDeadListed); next > n {
+			more := strings.Join(append([]string{"dead", "list"}, append(strings.Fields(from), strconv.Itoa(next))...), " ")
+			words += "; more: " + q.c.name(more)
+			a.press("More", "", more)
+		}
+		words += ". " + q.c.name("dead replay <id>") + " runs one again, " + q.c.name("dead drop <id>") + " removes it for good."
 	}
 	a.say(words)
 	a.Data = list
@@ -162,6 +194,9 @@ func plainDead(args []string) bool {
 	}
 	switch strings.ToLower(args[0]) {
 	case "list":
+		if len(args) > 1 && slices.Contains(roadWords, strings.ToLower(args[1])) {
+			args = args[1:]
+		}
 		return plainNumber(args[1:])
 	case "replay", "drop":
 		return len(args) > 1 && (strings.EqualFold(args[1], "all") || strings.Contains(args[1], "/"))

@@ -72,10 +72,13 @@ func (q *query) feedback(ctx context.Context, args []string) (Answer, error) {
 	if err != nil {
 		return Answer{}, err
 	}
-	list := make([]chat.Feedback, 0, w.most)
+	list, more := make([]chat.Feedback, 0, w.most), false
 	for _, f := range all {
-		if len(list) == w.most || !w.wants(f) || !q.c.reaches(f.Conversation) {
+		if !w.wants(f) || !q.c.reaches(f.Conversation) {
 			continue
+		}
+		if more = len(list) == w.most; more {
+			break
 		}
 		if !q.reads(f.Conversation, f.Author.ID != "" && f.Author.ID == q.c.Author.ID) {
 			f.Message, f.Author.Name = withheld, ""
@@ -99,6 +102,11 @@ func (q *query) feedback(ctx context.Context, args []string) (Answer, error) {
 			about = strings.TrimSpace(about + " " + brief(f.TaskID))
 		}
 		t.row(q.ago(f.At), string(f.Kind), f.Severity, about, personName(f.Author), cut(clean(f.Message), 200))
+	}
+	if more && w.most < mostFeedback {
+		next := strings.Join(slices.DeleteFunc([]string{"feedback", w.kind, w.severity, strconv.Itoa(min(2*w.most, mostFeedback))}, func(s string) bool { return s == "" }), " ")
+		a.say("More: " + q.c.name(next) + ".")
+		a.press("More", "", next)
 	}
 	return a, nil
 }

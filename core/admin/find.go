@@ -102,13 +102,21 @@ func (q *query) find(ctx context.Context, word string) (task.Task, error) {
 		q.target = all[0].ID
 		return all[0], nil
 	case len(all) > 1:
-		var names []string
-		for _, s := range shortIDs(all)[:min(5, len(all))] {
-			names = append(names, code(s))
-		}
-		return task.Task{}, refuse("%s begin with %s: %s. Write more of the id.", count(len(all), "task"), code(word), strings.Join(names, ", "))
+		return task.Task{}, severally("task", word, shortIDs(all))
 	}
 	return task.Task{}, unknown
+}
+
+// severally refuses a beginning that several ids have, and names some of them.
+func severally(what, word string, ids []string) error {
+	var names []string
+	for _, s := range ids[:min(5, len(ids))] {
+		names = append(names, code(s))
+	}
+	if len(ids) > len(names) {
+		names = append(names, "…")
+	}
+	return refuse("%s begin with %s: %s. Write more of the id.", count(len(ids), what), code(cut(word, 40)), strings.Join(names, ", "))
 }
 
 // seen gives a task, or says that it is not the caller's, or not there: that a

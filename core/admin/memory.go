@@ -254,7 +254,12 @@ func (q *query) findNote(all []memory.Note, of whose, word string) (memory.Note,
 	case len(found) == 0:
 		return memory.Note{}, refuse("There is no note %s that you could see here; %s lists those there are.", code(cut(word, 40)), q.c.name("memory"))
 	case len(found) > 1:
-		return memory.Note{}, refuse("%s begin with %s. Write more of the id.", count(len(found), "note"), code(cut(word, 40)))
+		short := shortNotes(all)
+		ids := make([]string, len(found))
+		for i, n := range found {
+			ids[i] = short[n.ID]
+		}
+		return memory.Note{}, severally("note", word, ids)
 	}
 	n := found[0]
 	q.target = n.ID

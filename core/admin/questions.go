@@ -3,7 +3,9 @@ package admin
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"mimikit/core/chat"
@@ -26,10 +28,13 @@ func (s *Set) questionCommands() []Command {
 	there := s.o.Questions != nil
 	return []Command{
 		{
-			Name: "questions", Usage: "questions [mine|here|all]", Short: "lists what the bot waits to be told", Rights: chat.RoleUser,
+			Name: "questions", Usage: "questions [mine|here|all] [page]", Short: "lists what the bot waits to be told", Rights: chat.RoleUser,
 			Long: "mine are those that were put to you (the default), here those of this conversation, all those of the workspace, which only operators and admins may see.",
-			Args: []Arg{{Name: "whose", Short: "whose questions", Words: scopes, Optional: true}},
-			run:  having(there, (*query).questions), plainly: among(scopes),
+			Args: []Arg{{Name: "whose", Short: "whose questions", Words: scopes, Optional: true}, {Name: "page", Short: "which page, from 1", Optional: true}},
+			run:  having(there, (*query).questions), plainly: func(args []string) bool {
+				_, _, err := readQuestions(args)
+				return err == nil
+			},
 		},
 		{
 			Name: "answer", Usage: "answer <id> <number or words>", Short: "answers a question that was put to you", Rights: chat.RoleUser,
@@ -55,6 +60,29 @@ func (c Caller) put(x question.Question) bool {
 		return c.role() >= x.AskedRole && c.reaches(x.Conversation)
 	}
 	return c.own(aboutQuestion(x)) || x.AskedTo.ID == "" && x.Conversation == c.Conversation
+}
+
+// tellAsked shows all of what a task waits for somebody's word about, where its question
+// shows a part: to who may read the task, and to who decides, wherever it was asked.
+func (q *query) tellAsked(ctx context.Context, a *Answer, t task.Task) error {
+	if t.Status != task.Waiting || t.Question == nil || t.Question.Detail == "" {
+		return nil
+	}
+	sees := q.readsTask(t)
+	if !sees && q.o.Questions != nil {
+		list, err := q.o.Questions.AllOpen(ctx, mostQuestions)
+		if err != nil {
+			return err
+		}
+		sees = slices.ContainsFunc(list, func(x question.Question) bool {
+			return x.TaskID == t.ID && x.AskedRole > 0 && q.c.put(x) && q.reads(x.Conversation, true)
+		})
+	}
+	if sees {
+		a.say("It waits for somebody's word about this:")
+		a.write(t.Question.Detail)
+	}
+	return nil
 }
 
 // A QuestionView is a question as programs are told of it. Its JSON is add-only.
@@ -88,26 +116,44 @@ func (q *query) open(ctx context.Context, scope string) (out []question.Question
 	return out, nil
 }
 
+// readQuestions reads whose questions are meant, and which page.
+func readQuestions(args []string) (scope string, page int, err error) {
+	scope, page = "mine", 1
+	if len(args) > 0 && slices.Contains(scopes, strings.ToLower(args[0])) {
+		scope, args = strings.ToLower(args[0]), args[1:]
+	}
+	if len(args) > 0 {
+		if page, err = strconv.Atoi(args[0]); err != nil || page < 1 || page > maxPages || len(args) > 1 {
+			return "", 0, odd(strings.Join(args, " "), slices.Concat(scopes, []string{"the number of a page"}))
+		}
+	}
+	return scope, page, nil
+}
+
 // questions is the command.
 func (q *query) questions(ctx context.Context, args []string) (Answer, error) {
-	scope := "mine"
-	if len(args) > 0 {
-		if scope = strings.ToLower(args[0]); !slices.Contains(scopes, scope) || len(args) > 1 {
-			return Answer{}, odd(strings.Join(args, " "), scopes)
-		}
+	scope, page, err := readQuestions(args)
+	if err != nil {
+		return Answer{}, err
 	}
 	if scope == "all" && !q.c.reaches(q.c.Conversation) {
 		return Answer{}, q.noAll()
 	}
-	list, err := q.open(ctx, scope)
+	all, err := q.open(ctx, scope)
 	if err != nil {
 		return Answer{}, err
 	}
+	size := q.c.PageSize
+	list := all[min((page-1)*size, len(all)):min(page*size, len(all))]
 	var a Answer
 	views := []QuestionView{}
 	a.Data = &views
-	if len(list) == 0 {
-		a.say("There are no open questions.")
+	switch {
+	case len(list) == 0 && page > 1:
+		a.say(fmt.Sprintf("There is no page %d; there are %s.", page, count(len(all), "open question")))
+		return a, nil
+	case len(list) == 0:
+		a.say(q.noQuestions(scope))
 		return a, nil
 	}
 	tab := a.table("ID", "Question", "Answers", "For", "Until")
@@ -145,8 +191,26 @@ func (q *query) questions(ctx context.Context, args []string) (Answer, error) {
 	for _, text := range whole {
 		a.say(text)
 	}
+	if page > 1 || len(all) > page*size {
+		words := fmt.Sprintf("Page %d of %d.", page, (len(all)+size-1)/size)
+		if len(all) > page*size {
+			next := fmt.Sprintf("questions %s %d", scope, page+1)
+			words += " More: " + q.c.name(next) + "."
+			a.press("Next page", "", next)
+		}
+		a.say(words)
+	}
 	a.say("To answer one, write " + q.c.name("answer <id> <number or words>") + ".")
 	return a, nil
+}
+
+// noQuestions says that there are none, and where there may be others.
+func (q *query) noQuestions(scope string) string {
+	words := map[string]string{"mine": "No question waits for your answer", "here": "No question is open in this conversation", "all": "There are no open questions"}[scope]
+	if scope != "all" && q.c.reaches(q.c.Conversation) {
+		return words + "; " + q.c.name("questions all") + " shows everybody's."
+	}
+	return words + "."
 }
 
 // answer is the command.
@@ -171,7 +235,11 @@ func (q *query) answer(ctx context.Context, args []string) (Answer, error) {
 	case len(found) == 0 || len(word) < 2:
 		return Answer{}, refuse("There is no open question %s that was put to you; %s lists those there are.", code(cut(word, 40)), q.c.name("questions"))
 	case len(found) > 1:
-		return Answer{}, refuse("%s begin with %s. Write more of the id.", count(len(found), "question"), code(word))
+		about := make([]task.Task, len(found))
+		for i, x := range found {
+			about[i] = aboutQuestion(x)
+		}
+		return Answer{}, severally("question", word, shortIDs(about))
 	}
 	x := found[0]
 	q.target = x.ID

@@ -55,6 +55,9 @@ func (q *query) task(ctx context.Context, args []string) (Answer, error) {
 	a.facts(facts)
 	story, left := q.story(t, events)
 	q.tell(&a, t, story, left)
+	if err := q.tellAsked(ctx, &a, t); err != nil {
+		return Answer{}, err
+	}
 	if t.Output != "" && q.readsTask(t) {
 		text := cut(t.Output, shownText)
 		a.say("Result:")

@@ -10,6 +10,7 @@ import (
 
 	"mimikit/core/channel"
 	"mimikit/core/chat"
+	"mimikit/core/pause"
 	"mimikit/core/task"
 )
 
@@ -32,10 +33,12 @@ type Status struct {
 	Waiting    int64          `json:"waiting"`     // entries in all channels
 	OldestMs   int64          `json:"oldestMs"`    // age of the oldest of them
 	Dead       int64          `json:"deadLetters"` // of all workspaces
-	Tasks      map[string]int `json:"tasks"`       // by status
-	Facts      []Fact         `json:"facts"`       // of the process that was asked
-	Models     []ModelHealth  `json:"models"`      // likewise
-	At         time.Time      `json:"at"`          // Redis' time
+	Holds      map[string]int `json:"partitionsByNode,omitempty"`
+	Tasks      map[string]int `json:"tasks"`  // by status
+	Facts      []Fact         `json:"facts"`  // of the process that was asked
+	Models     []ModelHealth  `json:"models"` // likewise
+	At         time.Time      `json:"at"`     // Redis' time
+	Paused     []PauseView    `json:"paused,omitempty"`
 }
 
 // status is the command.
@@ -51,7 +54,7 @@ func (q *query) status(ctx context.Context, args []string) (Answer, error) {
 	if err != nil {
 		return Answer{}, err
 	}
-	d := Status{Nodes: st.Nodes, Partitions: len(st.Partitions), Dead: st.Dead, Tasks: map[string]int{}, At: st.At}
+	d := Status{Nodes: st.Nodes, Partitions: len(st.Partitions), Dead: st.Dead, Tasks: map[string]int{}, Holds: map[string]int{}, At: st.At}
 	var oldest time.Duration
 	for _, c := range st.Channels {
 		d.Waiting += c.Entries
@@ -61,6 +64,9 @@ func (q *query) status(ctx context.Context, args []string) (Answer, error) {
 	for _, p := range st.Partitions {
 		if p.Node != "" {
 			d.Owned++
+			if q.c.role() >= chat.RoleAdmin {
+				d.Holds[p.Node]++
+			}
 		}
 	}
 	for s, n := range ts.ByStatus {
@@ -72,6 +78,10 @@ func (q *query) status(ctx context.Context, args []string) (Answer, error) {
 	}
 	if q.o.Models != nil {
 		d.Models = q.o.Models()
+	}
+	paused, err := q.pauses(ctx)
+	if err != nil {
+		return Answer{}, err
 	}
 	facts := slices.Clone(d.Facts)
 	nodes := fmt.Sprintf("%d live, %d of %d partitions owned", len(d.Nodes), d.Owned, d.Partitions)
@@ -91,6 +101,15 @@ func (q *query) status(ctx context.Context, args []string) (Answer, error) {
 		facts = append(facts, Fact{"dead letters", strconv.FormatInt(d.Dead, 10)})
 	}
 	var a Answer
+	for _, p := range paused {
+		d.Paused = append(d.Paused, pauseView(p))
+		words := q.pausedWords(p)
+		if q.c.Owner || p.Scope != pause.Everywhere && q.c.role() >= chat.RoleAdmin {
+			words += " " + q.c.name(q.resumeWords(p.Scope)) + " has it go on."
+			a.press("Resume", "", q.resumeWords(p.Scope))
+		}
+		a.say(words)
+	}
 	a.facts(facts)
 	for _, w := range q.worries(d) {
 		a.say(w)
@@ -202,35 +221,6 @@ func number(args []string, usual, most int) (int, error) {
 func plainNumber(args []string) bool {
 	_, err := number(args, 1, 1000)
 	return err == nil
-}
-
-// trail is the command audit.
-func (q *query) trail(ctx context.Context, args []string) (Answer, error) {
-	n, err := number(args, 2*q.c.PageSize, 200)
-	if err != nil {
-		return Answer{}, err
-	}
-	all, err := q.o.Audit.Recent(ctx, 1000)
-	if err != nil {
-		return Answer{}, err
-	}
-	list := make([]Act, 0, n)
-	for _, act := range all {
-		if len(list) < n && q.c.reaches(act.Where) {
-			list = append(list, act)
-		}
-	}
-	var a Answer
-	a.Data = list
-	if len(list) == 0 {
-		a.say("Nobody has changed anything yet.")
-		return a, nil
-	}
-	t := a.table("When", "Who", "Where", "Command", "To", "Result")
-	for _, act := range list {
-		t.row(q.ago(act.At), fmt.Sprintf("%s (%s)", personName(act.Who), act.Who.Role), act.Door, cut(clean(act.What), 60), clean(act.Target), cut(clean(act.Result), 80))
-	}
-	return a, nil
 }
 
 var _ Channels = (*channel.Node)(nil)

@@ -75,6 +75,12 @@ func (q *query) showTrigger(_ context.Context, t trigger.Trigger) (Answer, error
 		fact("fired", count(int(t.Fired), "time")+", last "+q.ago(t.LastTriggeredAt))
 		fact("last task", t.LastTaskID)
 	}
+	if t.Skipped > 0 {
+		fact("skipped", t.Skips()+", last "+q.ago(t.LastSkippedAt))
+	}
+	if t.Behind != "" {
+		fact("waits", "for its last task to end; then it fires")
+	}
 	if t.LastError != "" && reads {
 		fact("error", cut(clean(t.LastError), 500))
 	}
@@ -111,8 +117,10 @@ type TriggerChange struct {
 // changeTrigger pauses, resumes, runs or removes a trigger that the caller sees.
 func (q *query) changeTrigger(ctx context.Context, what string, t trigger.Trigger) (Answer, error) {
 	q.target = t.ID
-	if by := t.PausedBy; (what == "resume" || what == "run") && t.Paused() && by.ID != q.c.Author.ID && by.Role > max(q.c.role(), chat.RoleUser) {
-		return Answer{}, forbid("%s was paused by %s, who is %s; your role is %s, so ask them.", code(brief(t.ID)), Escape(personName(by)), by.Role, q.c.role())
+	by := q.c.Author
+	by.Role = q.c.role()
+	if p := t.PausedBy; (what == "resume" || what == "run") && t.Paused() && p.ID != by.ID && p.Role > max(by.Role, chat.RoleUser) {
+		return Answer{}, q.above(t)
 	}
 	named := code(brief(t.ID))
 	if q.readsTask(asTask(t)) {
@@ -124,15 +132,10 @@ func (q *query) changeTrigger(ctx context.Context, what string, t trigger.Trigge
 	var err error
 	switch what {
 	case "pause":
-		by := q.c.Author
-		by.Role = q.c.role()
 		again, err = q.o.Triggers.Pause(ctx, t.ID, by, "")
-		change.Did, words = "paused", "Paused "+named+". "+q.c.name("trigger resume "+t.ID)+" has it go on; runs that fall into the pause are not made up for."
-		if again {
-			words = named + " is paused already."
-		}
+		change.Did, words = "paused", q.paused(ctx, t, named, again)
 	case "resume":
-		again, err = q.o.Triggers.Resume(ctx, t.ID)
+		again, err = q.o.Triggers.Resume(ctx, t.ID, by)
 		change.Did, words = "resumed", "Resumed "+named+"."
 		if again {
 			words = named + " is not paused."
@@ -147,8 +150,18 @@ func (q *query) changeTrigger(ctx context.Context, what string, t trigger.Trigge
 		_, err = q.o.Triggers.Remove(ctx, t.ID)
 		change.Did, words = "removed", "Removed "+named+"."
 	}
-	if errors.Is(err, trigger.ErrUnknown) {
+	var busy *trigger.BusyError
+	switch {
+	case errors.Is(err, trigger.ErrUnknown):
 		return Answer{}, refuse("%s is gone meanwhile.", code(brief(t.ID)))
+	case errors.Is(err, trigger.ErrAbove):
+		if t, err = q.o.Triggers.Get(ctx, t.ID); err != nil {
+			return Answer{}, err
+		}
+		return Answer{}, q.above(t)
+	case errors.As(err, &busy):
+		q.audit(ctx, t.ID, "refused")
+		return Answer{}, refuse("%s is not started: its last task, %s, is %s. %s ends it.", named, code(brief(busy.Task)), q.unfinished(ctx, busy.Task), q.c.name("cancel "+busy.Task))
 	}
 	if err != nil {
 		q.audit(ctx, t.ID, "failed: "+err.Error())
@@ -188,4 +201,39 @@ func (q *query) changeTrigger(ctx context.Context, what string, t trigger.Trigge
 	}
 	a.Data = change
 	return a, nil
+}
+
+// above refuses to go against who has paused a trigger.
+func (q *query) above(t trigger.Trigger) error {
+	return forbid("%s was paused by %s, who is %s; your role is %s, so ask them.", code(brief(t.ID)), Escape(personName(t.PausedBy)), t.PausedBy.Role, q.c.role())
+}
+
+// paused says what a pause did to a trigger, as it was before; again: nothing.
+func (q *query) paused(ctx context.Context, t trigger.Trigger, named string, again bool) string {
+	if !again {
+		words := "Paused " + named
+		if t.Paused() && t.PausedBy.ID != "" {
+			words = named + " was paused by " + Escape(personName(t.PausedBy)) + " already; now it is by you, and who stands lower cannot resume it"
+		}
+		return words + ". " + q.c.name("trigger resume "+t.ID) + " has it go on; runs that fall into the pause are not made up for."
+	}
+	if !t.Paused() { // meanwhile
+		if now, err := q.o.Triggers.Get(ctx, t.ID); err == nil {
+			t = now
+		}
+	}
+	words := named + " is paused already"
+	if by := t.PausedBy; by.ID != "" && by.ID != q.c.Author.ID {
+		words += " by " + Escape(personName(by)) + ", who is " + by.Role.String() + "; nothing is changed"
+	}
+	return words + "."
+}
+
+// unfinished says how a task stands that is not over, as far as that can be seen.
+func (q *query) unfinished(ctx context.Context, id string) string {
+	t, err := q.o.Tasks.Get(ctx, id)
+	if err != nil || task.Over(t.Status) {
+		return "not over"
+	}
+	return q.standing(t)
 }

@@ -20,7 +20,7 @@ type Triggers interface {
 	Get(ctx context.Context, id string) (trigger.Trigger, error)
 	Find(ctx context.Context, prefix string, c *chat.Conversation) (trigger.Trigger, error)
 	Pause(ctx context.Context, id string, by chat.Author, reason string) (again bool, err error)
-	Resume(ctx context.Context, id string) (again bool, err error)
+	Resume(ctx context.Context, id string, by chat.Author) (again bool, err error)
 	Run(ctx context.Context, id string) (taskID string, err error)
 	Remove(ctx context.Context, id string) (trigger.Trigger, error)
 }
@@ -40,7 +40,7 @@ func (s *Set) triggerCommands() []Command {
 		},
 		{
 			Name: "trigger", Usage: "trigger <id> | trigger pause|resume|run|remove <id>", Short: "shows one trigger, or pauses, resumes, runs or removes it", Rights: chat.RoleUser,
-			Long: "Runs that fall into a pause are not made up for. run starts the task now and changes no time, but that what was to run once has then run. A task that was started goes on when its trigger is removed.",
+			Long: "Runs that fall into a pause are not made up for. run starts the task now, unless the last one still runs, and changes no time, but that what was to run once has then run. A task that was started goes on when its trigger is removed.",
 			Args: []Arg{{Name: "what", Short: "what to do", Words: triggerActs}, {Name: "id", Short: "the trigger's id, or enough of its beginning", Trigger: true}},
 			run:  having(there, (*query).trigger), plainly: plainTrigger,
 		},
@@ -71,6 +71,9 @@ type TriggerView struct {
 	PauseReason   string   `json:"pauseReason,omitempty"`
 	Fired         int64    `json:"fired"`
 	LastTriggered string   `json:"lastTriggeredAt,omitempty"`
+	Skipped       int64    `json:"skipped,omitempty"` // runs left out because its task was still running
+	LastSkipped   string   `json:"lastSkippedAt,omitempty"`
+	WaitsFor      string   `json:"waitsForTaskId,omitempty"` // its own task, at whose end it fires
 	LastTaskID    string   `json:"lastTaskId,omitempty"`
 	LastError     string   `json:"lastError,omitempty"`
 	ParentTaskID  string   `json:"parentTaskId,omitempty"`
@@ -83,6 +86,7 @@ func (q *query) viewTrigger(t trigger.Trigger) TriggerView {
 		ID: t.ID, Title: q.title(asTask(t)), Type: string(t.Type), When: q.when(t), Zone: t.Zone, Conversation: t.Conversation.Key(),
 		Requester: t.Requester.ID, Profile: t.Profile, Priority: t.Priority, Cooldown: t.Cooldown.Seconds(), Paused: t.Paused(),
 		PausedAt: rfc(t.PausedAt), Fired: t.Fired, LastTriggered: rfc(t.LastTriggeredAt), LastTaskID: t.LastTaskID,
+		Skipped: t.Skipped, LastSkipped: rfc(t.LastSkippedAt), WaitsFor: t.Behind,
 		ParentTaskID: t.ParentTaskID, TraceID: t.TraceID, CreatedAt: rfc(t.CreatedAt),
 	}
 	if q.readsTask(asTask(t)) {
@@ -129,6 +133,10 @@ func (q *query) stateOf(t trigger.Trigger) string {
 		return "paused"
 	case t.LastError != "":
 		return "cannot look"
+	case t.Behind != "":
+		return "waits for its last task to end"
+	case t.Skipped > 0:
+		return "fired " + count(int(t.Fired), "time") + ", skipped " + t.Skips()
 	case t.Fired > 0:
 		return "fired " + count(int(t.Fired), "time")
 	}

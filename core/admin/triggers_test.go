@@ -1,6 +1,7 @@
 package admin_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -115,6 +116,7 @@ func TestTriggersAreChanged(t *testing.T) {
 		t.Errorf("started %+v, %v", made, err)
 	}
 	has(t, r.ok(at(ann, thread), "trigger "+id), "fired: 1 time", "last task: "+started)
+	has(t, r.no(at(ann, thread), "trigger run "+id), "(tickets) is not started: its last task, `"+started[:10]+"`, is pending, waits for a worker. `!cancel "+started+"` ends it.")
 	has(t, r.ok(at(ann, thread), "trigger remove "+id), "Removed", "`"+started[:10]+"`, goes on")
 	has(t, r.no(at(ann, thread), "trigger remove "+id), "There is no trigger")
 	if r.status(started) != task.Pending {
@@ -123,7 +125,7 @@ func TestTriggersAreChanged(t *testing.T) {
 	want := []string{
 		"U1: trigger pause " + id + " → " + id + ": paused", "U1: trigger pause " + id + " → " + id + ": unchanged",
 		"U1: trigger resume " + id + " → " + id + ": resumed", "U1: trigger resume " + id + " → " + id + ": unchanged",
-		"U3: trigger run " + id + " → " + id + ": started " + started, "U1: trigger remove " + id + " → " + id + ": removed",
+		"U3: trigger run " + id + " → " + id + ": started " + started, "U1: trigger run " + id + " → " + id + ": refused", "U1: trigger remove " + id + " → " + id + ": removed",
 	}
 	if got := r.audit.take(); strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("recorded\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
@@ -157,12 +159,95 @@ func TestRightsOnTriggers(t *testing.T) {
 	hasNot(t, one, "letter.txt", "do secret")
 	own := r.ok(owner(), "triggers all")
 	has(t, own, anns[:10], far[:10], "letter.txt")
-	// Who stands lower does not undo what was paused above.
-	r.ok(at(ola, thread), "trigger pause "+anns)
+	// Who stands higher takes a pause over, and who stands lower does not undo it.
+	has(t, r.ok(at(ann, thread), "trigger pause "+anns), "Paused")
+	has(t, r.ok(at(ola, thread), "trigger pause "+anns), "was paused by Ann already; now it is by you, and who stands lower cannot resume it.", "`!trigger resume "+anns+"`")
+	has(t, r.ok(at(ann, thread), "trigger pause "+anns), "is paused already by Ola, who is operator; nothing is changed.")
+	has(t, r.ok(at(ola, thread), "trigger pause "+anns), "is paused already.")
+	has(t, r.ok(at(ann, thread), "trigger "+anns), "paused by: Ola")
 	has(t, r.no(at(ann, thread), "trigger resume "+anns), "was paused by Ola, who is operator")
 	has(t, r.no(at(ann, thread), "trigger run "+anns), "was paused by Ola, who is operator")
 	r.ok(at(ada, thread), "trigger run "+anns)
 	r.ok(at(ada, thread), "trigger resume "+anns)
+	// Also when that happens between a look and the deed.
+	r.o.Triggers = &overtaken{st, func() {
+		if _, err := st.Pause(t.Context(), anns, withRole(ola, chat.RoleOperator), ""); err != nil {
+			t.Error(err)
+		}
+	}}
+	var err error
+	if r.set, err = admin.New(r.o); err != nil {
+		t.Fatal(err)
+	}
+	has(t, r.no(at(ann, thread), "trigger resume "+anns), "was paused by Ola, who is operator")
+}
+
+func withRole(a chat.Author, r chat.Role) chat.Author {
+	a.Role = r
+	return a
+}
+
+// overtaken is a store on which somebody does something before it resumes.
+type overtaken struct {
+	*trigger.Store
+	first func()
+}
+
+func (o *overtaken) Resume(ctx context.Context, id string, by chat.Author) (bool, error) {
+	o.first()
+	return o.Store.Resume(ctx, id, by)
+}
+
+// What was left out is told, and why.
+func TestSkippedRunsAreShown(t *testing.T) {
+	t.Parallel()
+	r, st := triggers(t)
+	id := r.trigger(st, ann, thread, "slow")
+	r.ok(at(ann, thread), "trigger run "+id)
+	for range 3 {
+		now, err := st.Get(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		v := now.Judge(now.NextRunAt, trigger.Sights{Busy: true}, time.Minute)
+		if _, err := st.Settle(t.Context(), now, v, "", ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	has(t, r.ok(at(ann, thread), "triggers"), "fired 1 time, skipped 3 times because its task was still running")
+	text, a, _ := r.run(at(ann, thread), "trigger "+id)
+	has(t, text, "skipped: 3 times because its task was still running, last ")
+	if v := a.Data.(admin.TriggerView); v.Skipped != 3 || v.LastSkipped == "" {
+		t.Errorf("told programs %+v", v)
+	}
+	when := r.trigger(st, ann, thread, "when", func(d *trigger.Draft) {
+		d.Type, d.Cron, d.Zone, d.Storage = trigger.Conditional, "", "", "disk"
+		d.Condition = &trigger.Condition{Type: trigger.FileChanged, Params: &trigger.Params{Path: "a", FireOnInit: true}}
+	})
+	r.ok(at(ann, thread), "trigger run "+when)
+	now, err := st.Get(t.Context(), when)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := trigger.Sights{Busy: true, Files: map[string]trigger.FileSight{"a": {Hash: "h", Exists: true}}}
+	if _, err := st.Settle(t.Context(), now, now.Judge(time.Now(), seen, time.Minute), "", ""); err != nil {
+		t.Fatal(err)
+	}
+	has(t, r.ok(at(ann, thread), "triggers"), "waits for its last task to end")
+	text, a, _ = r.run(at(ann, thread), "trigger "+when)
+	has(t, text, "waits: for its last task to end; then it fires")
+	if v := a.Data.(admin.TriggerView); v.WaitsFor != r.lastTask(st, when) {
+		t.Errorf("told programs %+v", v)
+	}
+}
+
+func (r *rig) lastTask(st *trigger.Store, id string) string {
+	r.Helper()
+	t, err := st.Get(r.Context(), id)
+	if err != nil {
+		r.Fatal(err)
+	}
+	return t.LastTaskID
 }
 
 func TestTriggerCommandsInTalk(t *testing.T) {

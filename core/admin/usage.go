@@ -126,13 +126,37 @@ func (q *query) days(ctx context.Context, who, kind, id string) (Answer, error) 
 			return Answer{}, err
 		}
 	}
+	course := spark(rows)
 	slices.Reverse(rows)
 	if !slices.ContainsFunc(rows, func(r UsageRow) bool { return r.Calls > 0 }) {
 		rows = nil
 	}
 	a := usageTable("Day", who, rows, fmt.Sprintf("No model was called for %s in the last %d days.", who, usageDays), budgets)
+	if len(rows) > 1 {
+		a.say("Tokens a day, today last: " + course)
+	}
 	sayBudgets(q, &a, budgets)
 	return a, nil
+}
+
+// sparks are the heights of a small chart on one line. They are of one width in the
+// fonts of terminals and, as blocks, of chat alike.
+var sparks = []rune("▁▂▃▄▅▆▇█")
+
+// spark draws the tokens of rows beside each other, as many as there are.
+func spark(rows []UsageRow) string {
+	var most int64
+	for _, r := range rows {
+		most = max(most, r.tokens())
+	}
+	out := make([]rune, len(rows))
+	for i, r := range rows {
+		out[i] = sparks[0]
+		if most > 0 {
+			out[i] = sparks[int(float64(r.tokens())/float64(most)*float64(len(sparks)-1)+0.5)]
+		}
+	}
+	return string(out)
 }
 
 func sayBudgets(q *query, a *Answer, budgets []Budget) {
@@ -167,6 +191,7 @@ func (q *query) usageOfTask(ctx context.Context, args []string) (Answer, error) 
 	if err != nil {
 		return Answer{}, err
 	}
+	course := spark(days)
 	days = slices.DeleteFunc(days, func(r UsageRow) bool { return r.Calls == 0 })
 	slices.Reverse(days)
 	if len(days) > 1 {
@@ -186,6 +211,9 @@ func (q *query) usageOfTask(ctx context.Context, args []string) (Answer, error) 
 		none += " in the last 90 days"
 	}
 	a := usageTable("Day", "task "+t.ID, days, none+".", budgets)
+	if len(days) > 1 {
+		a.say("Tokens a day since it was asked for, today last: " + course)
+	}
 	a.Blocks = append([]Block{{Words: code(brief(t.ID)) + " " + Escape(cut(q.title(t), 80))}}, a.Blocks...)
 	sayBudgets(q, &a, budgets)
 	return a, nil
@@ -204,13 +232,25 @@ func (q *query) top(ctx context.Context, kind, head string) (Answer, error) {
 	if err != nil {
 		return Answer{}, err
 	}
-	rows := make([]UsageRow, 0, q.c.PageSize)
+	rows, left := make([]UsageRow, 0, q.c.PageSize), 0
 	for _, r := range all {
-		if len(rows) < q.c.PageSize && (q.c.Owner || strings.HasPrefix(r.Name, q.c.Conversation.WorkspaceKey()+"/")) {
-			rows = append(rows, r)
+		if ours := q.c.Owner || strings.HasPrefix(r.Name, q.c.Conversation.WorkspaceKey()+"/"); !ours {
+			continue
 		}
+		if len(rows) == q.c.PageSize {
+			left++
+			continue
+		}
+		rows = append(rows, r)
 	}
-	return usageTable(head, kind, rows, "No model was called today.", nil), nil
+	a := usageTable(head, kind, rows, "No model was called today.", nil)
+	switch {
+	case left > 0:
+		a.say(fmt.Sprintf("Today, most first; %s used less and %s left out.", count(left, "other"), isAre(left)))
+	case len(rows) > 0:
+		a.say("Today, most first.")
+	}
+	return a, nil
 }
 
 func usageTable(head, of string, rows []UsageRow, none string, budgets []Budget) Answer {

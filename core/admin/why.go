@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"mimikit/core/chat"
+	"mimikit/core/task"
+	"mimikit/core/telemetry"
 )
 
 // ErrNotFound says that nothing is known of an input.
@@ -15,9 +17,14 @@ var ErrNotFound = errors.New("nothing is known of this input")
 
 // Where finds messages on their way.
 type Where interface {
-	// Journey tells of one input, looked for in one conversation (its key), or
-	// with "" in all. It fails with ErrNotFound.
-	Journey(ctx context.Context, inputID, conversation string) (Journey, error)
+	// Inputs gives the ids under which a message may have come in, and the
+	// conversations, by their keys, in which it may have been said; none where nothing
+	// can be said of it.
+	Inputs(ctx context.Context, s Spot) (ids, conversations []string, err error)
+	// Journey tells of one input. What was answered of late is found by its id; what
+	// was answered before is looked for in these conversations, by their keys, or with
+	// none in those that changed last. It fails with ErrNotFound.
+	Journey(ctx context.Context, inputID string, conversations []string) (Journey, error)
 	// Waiting lists what is not settled yet of a conversation (its key), the
 	// oldest first.
 	Waiting(ctx context.Context, conversation string) ([]Journey, error)
@@ -34,6 +41,10 @@ type Journey struct {
 	Reason       string            `json:"reason,omitempty"` // why it was given up
 	DeadID       string            `json:"deadId,omitempty"`
 	Hops         []Hop             `json:"hops,omitempty"`
+	Author       chat.Author       `json:"author,omitzero"`   // of the input; zero where it is not known
+	Edit         bool              `json:"edit,omitempty"`    // it is a later wording of its message
+	Removed      bool              `json:"removed,omitempty"` // it took its message back
+	TraceID      string            `json:"traceId,omitempty"` // of the trace that it began, and of the logs of what it led to
 }
 
 // A Hop is a stage that was passed, and when.
@@ -66,25 +77,81 @@ func (q *query) why(ctx context.Context, args []string) (Answer, error) {
 		return q.whatWaits(ctx)
 	}
 	if len(args) > 1 {
-		return Answer{}, refuse("One input id may follow %s.", q.c.name("why"))
+		return Answer{}, refuse("One input's id, or a link to one message, may follow %s.", q.c.name("why"))
 	}
-	unknown := refuse("Nothing is known of the input %s. It may be too long ago: of what was answered only the newest of each conversation are remembered.", code(cut(args[0], 60)))
-	within := ""
-	if !q.c.reaches(q.c.Conversation) {
-		within = q.c.Conversation.Key()
+	unknown := refuse("Nothing is known of %s. It may never have come in, be too long ago, or not be yours to ask about: what was answered is remembered for a day, and after that only the newest of each conversation.", code(cut(args[0], 200)))
+	ids, talks := []string{strings.Trim(args[0], "`")}, []string{}
+	s, isLink := readLink(args[0])
+	if isLink {
+		var err error
+		if ids, talks, err = q.inputs(ctx, s); err != nil {
+			return Answer{}, err
+		}
+	} else if !isInputID(ids[0]) {
+		return Answer{}, refuse("%s is neither an input's id nor a link to a message on Slack or Discord. Ids have 20 letters and digits; %s lists those that wait here.", code(cut(args[0], 60)), q.c.name("why"))
 	}
-	j, err := q.o.Where.Journey(ctx, args[0], within)
-	if errors.Is(err, ErrNotFound) {
-		return Answer{}, unknown
+	switch {
+	case isLink: // which says where it was
+	case q.c.reaches(q.c.Conversation):
+		talks = nil // wherever it was
+	default:
+		talks = append(talks, q.c.Conversation.Key())
 	}
-	if err != nil {
-		return Answer{}, err
+	var found []Journey
+	foreign := false
+	for _, id := range ids {
+		j, err := q.o.Where.Journey(ctx, id, talks)
+		switch {
+		case errors.Is(err, ErrNotFound):
+		case err != nil:
+			return Answer{}, err
+		case !q.follows(j):
+			foreign = true
+		default:
+			j.TraceID = telemetry.TraceID(id)
+			found = append(found, j)
+		}
 	}
-	if j.Conversation != q.c.Conversation && !q.c.reaches(j.Conversation) {
+	if len(found) == 0 {
 		q.target = args[0]
-		return Answer{}, &Refusal{Text: Say(unknown), Forbidden: true}
+		return Answer{}, &Refusal{Text: Say(unknown), Forbidden: foreign}
 	}
+	// Of a message that was changed the newest wording matters, and the others if they
+	// went another way.
 	var a Answer
+	for i, j := range found {
+		if i > 0 && j.Stage == found[0].Stage && j.Conversation == found[0].Conversation && j.Since.Equal(found[0].Since) {
+			continue
+		}
+		q.tellWay(&a, j)
+	}
+	a.Data = found[0]
+	return a, nil
+}
+
+// inputs gives the ids under which the message of a link may have come in. Nobody but
+// who holds the machine asks about another workspace than their own.
+func (q *query) inputs(ctx context.Context, s Spot) (ids, talks []string, err error) {
+	in := q.c.Conversation
+	if !q.c.Owner {
+		if s.Platform != in.Platform || s.Workspace != "" && s.Workspace != in.Workspace {
+			return nil, nil, nil
+		}
+		if s.Platform == "slack" { // whose links do not say
+			s.Workspace = in.Workspace
+		}
+	}
+	return q.o.Where.Inputs(ctx, s)
+}
+
+// follows reports whether the caller may ask about a message: what was said where they
+// are, what they said themselves, and what they oversee.
+func (q *query) follows(j Journey) bool {
+	return j.Conversation == q.c.Conversation || q.c.reaches(j.Conversation) || j.Author.ID != "" && q.c.own(task.Task{Requester: j.Author, Conversation: j.Conversation})
+}
+
+// tellWay adds what is known of a message to an answer.
+func (q *query) tellWay(a *Answer, j Journey) {
 	a.say(q.standingOf(j))
 	if len(j.Hops) > 0 {
 		t := a.table("Stage", "At", "Took")
@@ -95,25 +162,37 @@ func (q *query) why(ctx context.Context, args []string) (Answer, error) {
 			}
 			t.row(clean(h.Stage), h.At.UTC().Format("15:04:05.000")+" UTC", took)
 		}
+		if n := len(j.Hops); n > 2 {
+			a.say("Altogether " + lasting(j.Hops[n-1].At.Sub(j.Hops[0].At)) + ".")
+		}
+	}
+	if j.TraceID != "" && q.c.role() >= chat.RoleOperator {
+		a.say("Trace " + code(j.TraceID) + ".")
 	}
 	if j.Stage == StageDead && q.c.role() >= chat.RoleOperator {
 		a.say(q.c.name("dead replay "+j.DeadID) + " runs it again.")
+		a.press("Replay", "", "dead", "replay", j.DeadID)
 	}
-	a.Data = j
-	return a, nil
 }
 
 func (q *query) standingOf(j Journey) string {
+	subject := "The message"
+	switch {
+	case j.Removed:
+		subject = "The removal of the message"
+	case j.Edit:
+		subject = "The changed message"
+	}
 	what, known := stages[j.Stage]
 	if !known {
 		what = "is in the channel " + Escape(j.Stage)
 	}
-	words := "The message " + what + ", since " + lasting(q.o.Now().Sub(j.Since)) + "."
+	words := subject + " " + what + ", since " + lasting(q.o.Now().Sub(j.Since)) + "."
 	switch j.Stage {
 	case StageAnswered:
-		return "The message was answered " + q.ago(j.Since) + "."
+		return subject + " was answered " + q.ago(j.Since) + "."
 	case StageDead:
-		words = "The message was given up " + q.ago(j.Since) + " after " + count(j.Attempts, "try") + ": " + Escape(cut(j.Reason, 300)) + "."
+		words = subject + " was given up " + q.ago(j.Since) + " after " + count(j.Attempts, "try") + ": " + Escape(cut(j.Reason, 300)) + "."
 	default:
 		switch {
 		case j.Attempts > 1:
@@ -166,7 +245,17 @@ func (q *query) whatWaits(ctx context.Context) (Answer, error) {
 	return a, nil
 }
 
-// plainInput is only true of what looks like an input's id: "why not?" is talk.
+// isInputID reports whether a word can be the id of an input.
+func isInputID(word string) bool {
+	return len(word) == 20 && strings.Trim(word, "abcdefghijklmnopqrstuvwxyz234567") == ""
+}
+
+// plainInput is only true of what looks like an input's id or is a link to a message:
+// "why not?" is talk.
 func plainInput(args []string) bool {
-	return len(args) == 1 && len(args[0]) == 20 && strings.Trim(args[0], "abcdefghijklmnopqrstuvwxyz234567") == ""
+	if len(args) != 1 {
+		return false
+	}
+	_, isLink := readLink(args[0])
+	return isLink || isInputID(args[0])
 }

@@ -65,8 +65,8 @@ func code(s string) string {
 // direction of reading.
 func clean(s string) string { return strings.Join(strings.Fields(Clean(s)), " ") }
 
-// Clean takes out of a text what steers a terminal or turns the direction of
-// reading, and keeps line breaks and spaces.
+// Clean takes out of a text what steers a terminal, turns the direction of reading, or
+// is not seen, so that no name looks like another; it keeps line breaks and spaces.
 func Clean(s string) string {
 	s = strings.ReplaceAll(strings.ToValidUTF8(s, "�"), "\r\n", "\n")
 	return strings.Map(func(r rune) rune {
@@ -75,7 +75,8 @@ func Clean(s string) string {
 			return r
 		case r == '\r' || r == '\u0085' || r == '\u2028' || r == '\u2029':
 			return '\n'
-		case unicode.IsControl(r), r >= '\u202a' && r <= '\u202e', r >= '\u2066' && r <= '\u2069', r == '\u200b', r == '\u200e', r == '\u200f':
+		case unicode.IsControl(r), r >= '\u202a' && r <= '\u202e', r >= '\u2066' && r <= '\u2069', r == '\u200b', r == '\u200e', r == '\u200f',
+			r == '\u00ad', r == '\u061c', r == '\ufeff', r >= '\u2060' && r <= '\u2064', r >= '\u206a' && r <= '\u206f', r >= 0xe0000 && r <= 0xe007f:
 			return -1
 		}
 		return r

@@ -18,6 +18,7 @@ const (
 	kept      = 150 // points of a chart
 	most      = 20  // who look at the same time
 	liveFor   = 30 * time.Minute
+	lookFor   = 5 * time.Second // one look, however slow Redis is
 )
 
 // A viewer looks on behalf of all who look at the same time.
@@ -51,8 +52,11 @@ func (v *viewer) sections(ctx context.Context, pages map[string]string) []view {
 	return out
 }
 
-// refresh is called with mu held.
+// refresh is called with mu held. It looks for all who look, so it does not end when
+// the one who came first has gone.
 func (v *viewer) refresh(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookFor)
+	defer cancel()
 	now := v.p.o.Now()
 	if v.last != nil && now.Sub(v.at) < v.p.o.Every*3/4 {
 		return
@@ -91,8 +95,12 @@ func (v *viewer) charted(seen view) view {
 			}
 			seen.Charts = append(seen.Charts, lineChart(name, "waiting", add(name, float64(s.Entries))))
 		}
+	case admin.UsageView:
+		if seen.ID == "usage" {
+			seen.Charts = usageCharts(d)
+		}
 	case admin.Status:
-		seen.Charts = []chart{barChart("Tasks by status", d.Tasks)}
+		seen.Charts = []chart{barChart("Tasks by status", d.Tasks, itself), barChart("Partitions by node", d.Holds, inTurn)}
 	}
 	return seen
 }
@@ -130,7 +138,7 @@ func (v *viewer) live(w http.ResponseWriter, r *http.Request) {
 		}
 		err := send(w, "at", map[string]string{"at": v.p.o.Now().UTC().Format("15:04:05 UTC")})
 		if err == nil {
-			err = c.SetWriteDeadline(v.p.o.Now().Add(10*v.p.o.Every + 30*time.Second))
+			err = c.SetWriteDeadline(time.Now().Add(10*v.p.o.Every + 30*time.Second))
 		}
 		if err == nil {
 			err = c.Flush()

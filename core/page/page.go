@@ -9,9 +9,12 @@
 //     and every act from it is audited.
 //   - Nobody reads it or acts on it but who has the token or, where there is none, sits
 //     at the machine. Another site that the operator visits can neither act (cookie,
-//     origin and a secret of the form) nor read (no foreign host name is answered).
-//   - What people and models wrote is shown as text, whatever it holds. No script or
-//     style runs but the page's own, from its own files.
+//     origin and a secret of the form) nor read (no foreign host name is answered), nor
+//     have it work for them. Whoever guesses at the token is slowed down, and keeps
+//     nobody else out.
+//   - What people and models wrote is shown as text, whatever it holds, and what is not
+//     seen in it is made visible. No script or style runs but the page's own, from its
+//     own files.
 //   - It works without a script, with a keyboard and read aloud; the script only keeps
 //     it up to date.
 //   - It costs Redis nothing while nobody looks.
@@ -84,7 +87,9 @@ func New(o Options) (*Page, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	t, err := template.New("page").Funcs(template.FuncMap{"plain": admin.Unmark, "of": of}).ParseFS(files, "files/*.html")
+	t, err := template.New("page").Funcs(template.FuncMap{
+		"plain": func(words string) string { return visible(admin.Unmark(words)) }, "seen": visible, "of": of, "head": head,
+	}).ParseFS(files, "files/*.html")
 	if err != nil {
 		return nil, fmt.Errorf("new page: %w", err)
 	}
@@ -92,6 +97,7 @@ func New(o Options) (*Page, error) {
 	p.viewer = &viewer{p: p}
 	p.mux.HandleFunc("GET /{$}", p.door.guard(p.index))
 	p.mux.HandleFunc("GET /show", p.door.guard(p.show))
+	p.mux.HandleFunc("GET /sure", p.door.guard(p.sure))
 	p.mux.HandleFunc("POST /do", p.door.guard(p.do))
 	p.mux.HandleFunc("GET /live", p.door.guard(p.viewer.live))
 	p.mux.HandleFunc("GET /login", p.login)
@@ -99,6 +105,14 @@ func New(o Options) (*Page, error) {
 	p.mux.HandleFunc("POST /logout", p.door.guard(p.leave))
 	p.mux.HandleFunc("GET /files/{name}", p.file)
 	return p, nil
+}
+
+// head is the title of a column, for those who read a row as a list of its own.
+func head(t *admin.Table, i int) string {
+	if i < len(t.Head) && t.Head[i] != "" {
+		return visible(t.Head[i])
+	}
+	return "Share" // what has no name is a bar
 }
 
 // of joins a view, or an act, with the secret that its forms bring back.
@@ -114,6 +128,7 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Content-Security-Policy", policy)
 	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("X-Frame-Options", "DENY")        // for browsers that do not know frame-ancestors
 	h.Set("Referrer-Policy", "same-origin") // with less, browsers do not say where a form comes from
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
@@ -136,7 +151,7 @@ func caller() admin.Caller {
 }
 
 func (p *Page) index(w http.ResponseWriter, r *http.Request) {
-	p.render(w, r, "index.html", map[string]any{"Sections": p.viewer.sections(r.Context(), pages(r))})
+	p.render(w, r, http.StatusOK, "index.html", map[string]any{"Sections": p.viewer.sections(r.Context(), pages(r))})
 }
 
 // pages are those of the lists that the address asks for.
@@ -163,8 +178,25 @@ func (p *Page) show(w http.ResponseWriter, r *http.Request) {
 // reading are the commands that change nothing, and how many words they may have
 // so that it stays so.
 var reading = map[string]int{
-	"task": 3, "tasks": 4, "trigger": 2, "triggers": 3, "usage": 2, "status": 1, "streams": 1, "dead": 1, "feedback": 2, "audit": 2, "why": 2, "help": 2,
-	"questions": 1, "memory": 1,
+	"task": 3, "tasks": 4, "trigger": 2, "triggers": 3, "usage": 3, "status": 1, "streams": 1, "dead": 1, "feedback": 4, "audit": 8, "why": 2, "help": 2,
+	"questions": 3, "memory": 1,
+}
+
+// final are the commands about one thing that is gone afterwards. Only these are asked
+// about, so that no link from elsewhere has somebody press a button for another.
+var final = []string{"dead drop", "trigger remove"}
+
+// sure asks once more before something is done that cannot be taken back.
+func (p *Page) sure(w http.ResponseWriter, r *http.Request) {
+	words := strings.Fields(r.URL.Query().Get("words"))
+	if len(words) != 3 || !slices.Contains(final, words[0]+" "+words[1]) {
+		http.Error(w, "allowed here are, with an id: "+strings.Join(final, ", "), http.StatusBadRequest)
+		return
+	}
+	v := view{Title: "Are you sure?"}
+	v.Blocks = []admin.Block{{Words: "This cannot be taken back."}}
+	v.Buttons = append(v.Buttons, admin.Press("Yes, do it", "danger", words...))
+	p.render(w, r, http.StatusOK, "answer.html", map[string]any{"Words": strings.Join(words, " "), "View": v})
 }
 
 // do carries out a command.
@@ -187,11 +219,11 @@ func (p *Page) answer(w http.ResponseWriter, r *http.Request, words []string) {
 			p.o.Logger.Error("page_command_failed", "command", words[0], "error", err)
 		}
 	}
-	p.render(w, r, "answer.html", map[string]any{"Words": strings.Join(words, " "), "View": v})
+	p.render(w, r, http.StatusOK, "answer.html", map[string]any{"Words": strings.Join(words, " "), "View": v})
 }
 
 // render writes a page. It is made whole first, so that an error is not half a page.
-func (p *Page) render(w http.ResponseWriter, r *http.Request, name string, data map[string]any) {
+func (p *Page) render(w http.ResponseWriter, r *http.Request, status int, name string, data map[string]any) {
 	data["Name"], data["Secret"], data["LoggedIn"] = p.o.Name, p.door.formSecret(r), p.o.Token != ""
 	data["At"] = p.o.Now().UTC().Format("15:04:05 UTC")
 	var b bytes.Buffer
@@ -201,10 +233,13 @@ func (p *Page) render(w http.ResponseWriter, r *http.Request, name string, data 
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(status)
 	_, _ = w.Write(b.Bytes()) // whoever asked has gone
 }
 
-var served = map[string]string{"style.css": "text/css; charset=utf-8", "live.js": "text/javascript; charset=utf-8"}
+var served = map[string]string{
+	"style.css": "text/css; charset=utf-8", "live.js": "text/javascript; charset=utf-8", "icon.svg": "image/svg+xml",
+}
 
 func (p *Page) file(w http.ResponseWriter, r *http.Request) {
 	kind, ok := served[r.PathValue("name")]

@@ -30,21 +30,37 @@ const hostile = `<script>alert(1)</script><img src=x onerror=alert(2)>"'` + "`](
 
 // orders answer as the commands do, and keep what they were asked.
 type orders struct {
-	mu    sync.Mutex
-	asked []string
-	tasks int
-	away  bool
+	mu     sync.Mutex
+	asked  []string
+	tasks  int
+	away   bool
+	asking func() // called once, while something is asked for
+	rich   bool   // every section has something, all of it hostile
 }
 
-func (o *orders) Run(_ context.Context, c admin.Caller, words []string) (admin.Answer, error) {
+func (o *orders) Run(ctx context.Context, c admin.Caller, words []string) (admin.Answer, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if o.asking != nil {
+		o.asking()
+		o.asking = nil
+		select { // whoever asked is gone, as the server notices
+		case <-ctx.Done():
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return admin.Answer{}, err
+	}
 	o.asked = append(o.asked, strings.Join(words, " "))
 	if !c.Owner || c.Door != "page" || c.Author.ID == "" {
 		return admin.Answer{}, errors.New("the page does not say who calls")
 	}
 	if o.away {
 		return admin.Answer{}, errors.New("redis is away")
+	}
+	if o.rich && words[0] != "tasks" && words[0] != "task" {
+		return rich(words), nil
 	}
 	var a admin.Answer
 	switch words[0] {
@@ -234,6 +250,7 @@ func TestAct(t *testing.T) {
 	_, body = s.post("/do", url.Values{"words": {"cancel all"}, "secret": form["secret"]})
 	s.has(body, "This cancels 3 tasks.", `value="cancel all yes"`, `class="danger"`)
 	for name, change := range map[string]func(*http.Request){
+		"drawn in":       func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "same-site") },
 		"another origin": func(r *http.Request) { r.Header.Set("Origin", "https://evil.example") },
 		"another site":   func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "cross-site") },
 		"no origin":      func(r *http.Request) { r.Header.Set("Origin", "null") },
@@ -266,75 +283,50 @@ func TestRebinding(t *testing.T) {
 	}
 }
 
-func TestToken(t *testing.T) {
+// What cannot be taken back is asked about once more, and asking does nothing.
+func TestSure(t *testing.T) {
 	t.Parallel()
-	now := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
-	var mu sync.Mutex
-	s := serve(t, page.Options{Token: token, Now: func() time.Time { mu.Lock(); defer mu.Unlock(); return now }})
-	if code, _ := s.get("/"); code != http.StatusSeeOther {
-		t.Errorf("without a session: %d", code)
+	s := serve(t, page.Options{Local: true})
+	_, body := s.get("/")
+	s.has(body, `href="/sure?words=dead%20drop%200-thinker-1-0"`)
+	if strings.Contains(body, `value="dead drop 0-thinker-1-0"`) {
+		t.Error("a letter is dropped with one click")
 	}
-	for _, path := range []string{"/live", "/show?words=tasks"} {
-		if code, _ := s.get(path); code != http.StatusUnauthorized {
-			t.Errorf("%s without a session: %d", path, code)
+	code, body := s.get("/sure?words=dead+drop+0-thinker-1-0")
+	if code != http.StatusOK || s.count("dead drop 0-thinker-1-0") != 0 {
+		t.Fatalf("answered %d, done %d times", code, s.count("dead drop 0-thinker-1-0"))
+	}
+	s.has(body, "cannot be taken back", `value="dead drop 0-thinker-1-0"`, `href="/"`)
+	for _, words := range []string{"", "cancel+all+yes", "dead+drop", "dead+drop+a+b", "budget+user+off", "dead+replay+x"} {
+		if code, _ := s.get("/sure?words=" + words); code != http.StatusBadRequest {
+			t.Errorf("%q: answered %d", words, code)
 		}
 	}
-	code, body := s.post("/login", url.Values{"token": {"wrong"}})
-	if code != http.StatusUnauthorized {
-		t.Errorf("a wrong token: %d", code)
-	}
-	s.has(body, "This is not the token.", `role="alert"`)
-	if code, _ := s.post("/login", url.Values{"token": {token}}); code != http.StatusSeeOther {
-		t.Fatalf("the token: %d", code)
-	}
-	if code, _ := s.get("/"); code != http.StatusOK {
-		t.Errorf("with a session: %d", code)
-	}
-	if code, _ := s.post("/do", url.Values{"words": {"cancel t1"}, "secret": {s.secret()}}); code != http.StatusOK {
-		t.Errorf("an act: %d", code)
-	}
-	secret := s.secret()
-	mu.Lock()
-	now = now.Add(13 * time.Hour)
-	mu.Unlock()
-	if code, _ := s.get("/"); code != http.StatusSeeOther {
-		t.Errorf("with a session that ran out: %d", code)
-	}
-	if code, _ := s.post("/do", url.Values{"words": {"cancel t1"}, "secret": {secret}}); code != http.StatusUnauthorized {
-		t.Errorf("an act in a session that ran out: %d", code)
-	}
-	for range 12 {
-		code, _ = s.post("/login", url.Values{"token": {"wrong"}})
-	}
-	if code != http.StatusTooManyRequests {
-		t.Errorf("many wrong tokens: %d", code)
-	}
-	mu.Lock()
-	now = now.Add(time.Minute)
-	mu.Unlock()
-	if code, _ := s.post("/login", url.Values{"token": {token}}); code != http.StatusSeeOther {
-		t.Errorf("the token, a minute later: %d", code)
-	}
-	if code, _ := s.post("/logout", url.Values{"secret": {s.secret()}}); code != http.StatusSeeOther {
-		t.Errorf("the way out: %d", code)
-	}
-	if code, _ := s.get("/"); code != http.StatusSeeOther {
-		t.Errorf("after it: %d", code)
+	_, body = s.get("/sure?words=" + url.QueryEscape("dead drop "+strings.ReplaceAll(hostile, " ", "")))
+	if strings.Contains(body, "<script>alert") || strings.Contains(body, "<img") {
+		t.Errorf("what is asked about is not escaped:\n%s", body)
 	}
 }
 
-func TestForgedSession(t *testing.T) {
+// A page is a page whatever is in it: one that looks does not see an error because
+// somebody else went away meanwhile.
+func TestOneWhoLeaves(t *testing.T) {
 	t.Parallel()
-	s := serve(t, page.Options{Token: token})
-	for _, value := range []string{"", "99999999999", "99999999999.", "99999999999.AAAA", ".", "x.y"} {
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+"/", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		req.Header.Set("Cookie", "mimikit_page="+value)
-		if code, _, _ := s.do(req); code != http.StatusSeeOther {
-			t.Errorf("session %q: answered %d", value, code)
-		}
+	s := serve(t, page.Options{Local: true, Every: time.Hour})
+	ctx, leave := context.WithCancel(t.Context())
+	s.mu.Lock()
+	s.asking = leave // the first who looks goes while the first section is asked for
+	s.mu.Unlock()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+"/", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if resp, err := s.client.Do(req); err == nil {
+		_ = resp.Body.Close()
+	}
+	code, body := s.get("/")
+	if code != http.StatusOK || strings.Contains(body, "could not be read") {
+		t.Errorf("answered %d: %s", code, body)
 	}
 }
 
@@ -349,6 +341,9 @@ func TestHeaders(t *testing.T) {
 	if csp := h.Get("Content-Security-Policy"); !strings.Contains(csp, "default-src 'none'") || strings.Contains(csp, "unsafe") {
 		t.Errorf("policy %q", csp)
 	}
+	if h.Get("X-Frame-Options") != "DENY" || !strings.Contains(h.Get("Content-Security-Policy"), "frame-ancestors 'none'") || h.Get("Referrer-Policy") != "same-origin" {
+		t.Errorf("headers %v", h)
+	}
 	if h.Get("Cache-Control") != "no-store" || h.Get("X-Content-Type-Options") != "nosniff" {
 		t.Errorf("headers %v", h)
 	}
@@ -361,7 +356,7 @@ func TestHeaders(t *testing.T) {
 	if regexp.MustCompile(`<[a-z][^>]*\s(style|on[a-z]+)=`).MatchString(body) {
 		t.Error("the page has a style or a script in a tag")
 	}
-	for path, kind := range map[string]string{"/files/style.css": "text/css; charset=utf-8", "/files/live.js": "text/javascript; charset=utf-8"} {
+	for path, kind := range map[string]string{"/files/style.css": "text/css; charset=utf-8", "/files/live.js": "text/javascript; charset=utf-8", "/files/icon.svg": "image/svg+xml"} {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+path, nil)
 		if err != nil {
 			t.Fatal(err)

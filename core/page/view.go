@@ -1,8 +1,10 @@
 package page
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 
 	"mimikit/core/admin"
@@ -10,29 +12,29 @@ import (
 
 // A section is a part of the page: what one command says.
 type section struct {
-	id, title string
-	words     []string
-	paged     bool // a page, or words that narrow, may follow
-	slow      bool // it is looked at every few times only
+	id, title, short string // short stands in the list of sections
+	words            []string
+	paged            bool // a page, or words that narrow, may follow
+	slow             bool // it is looked at every few times only
 }
 
 // sections are the parts of the page, in their order.
 var sections = []section{
-	{id: "status", title: "How it is doing", words: []string{"status"}},
+	{id: "status", title: "How it is doing", short: "State", words: []string{"status"}},
 	{id: "pipeline", title: "Pipeline", words: []string{"streams"}},
 	{id: "tasks", title: "Tasks", words: []string{"tasks", "all"}, paged: true},
 	{id: "triggers", title: "Triggers", words: []string{"triggers", "all"}, paged: true, slow: true},
-	{id: "questions", title: "Open questions", words: []string{"questions", "all"}, slow: true},
+	{id: "questions", title: "Open questions", short: "Questions", words: []string{"questions", "all"}, paged: true, slow: true},
 	{id: "dead", title: "Dead letters", words: []string{"dead"}, slow: true},
-	{id: "usage", title: "Usage in the last seven days", words: []string{"usage", "day"}, slow: true},
-	{id: "models", title: "Models in the last seven days", words: []string{"usage", "model"}, slow: true},
+	{id: "usage", title: "Usage in the last seven days", short: "Usage", words: []string{"usage", "day"}, slow: true},
+	{id: "models", title: "Models in the last seven days", short: "Models", words: []string{"usage", "model"}, slow: true},
 	{id: "feedback", title: "Feedback", words: []string{"feedback", "10"}, slow: true},
-	{id: "audit", title: "Who did what", words: []string{"audit", "10"}, slow: true},
+	{id: "audit", title: "Who did what", short: "Audit", words: []string{"audit", "10"}, slow: true},
 }
 
 // A view is an answer as it is shown.
 type view struct {
-	ID, Title string
+	ID, Title, Short string
 	admin.Answer
 	Charts  []chart
 	Actions [][]act // by row of the table
@@ -45,6 +47,7 @@ type act struct {
 	Label, Words string
 	Show         bool // it changes nothing
 	Danger       bool
+	Sure         bool   // it cannot be taken back, so it is asked about once more
 	About        string // for those who do not see the row
 }
 
@@ -63,7 +66,7 @@ func (p *Page) look(ctx context.Context, s section, page string) (v view, there 
 		words = append(words[:len(words):len(words)], strings.Fields(page)...)
 	}
 	a, err := p.o.Commands.Run(ctx, caller(), words)
-	v = view{ID: s.id, Title: s.title, Answer: a, Actions: actionsOf(a)}
+	v = view{ID: s.id, Title: s.title, Short: cmp.Or(s.short, s.title), Answer: a, Actions: actionsOf(a)}
 	var refusal *admin.Refusal
 	switch {
 	case errors.As(err, &refusal):
@@ -87,6 +90,8 @@ func (p *Page) look(ctx context.Context, s section, page string) (v view, there 
 	return v, true
 }
 
+const mostOptions = 5 // of a question that are shown as buttons; all can be written
+
 // actionsOf gives what can be done about each row of an answer's table.
 func actionsOf(a admin.Answer) [][]act {
 	switch list := a.Data.(type) {
@@ -108,7 +113,18 @@ func actionsOf(a admin.Answer) [][]act {
 	case []admin.Dead:
 		return each(list, func(d admin.Dead) []act {
 			about := "dead letter " + d.ID
-			return []act{{Label: "Replay", Words: "dead replay " + d.ID, About: about}, {Label: "Drop", Words: "dead drop " + d.ID, Danger: true, About: about}}
+			return []act{{Label: "Replay", Words: "dead replay " + d.ID, About: about}, {Label: "Drop", Words: "dead drop " + d.ID, Danger: true, Sure: true, About: about}}
+		})
+	case *[]admin.QuestionView:
+		return each(*list, func(x admin.QuestionView) []act {
+			if x.AskedRole == "" { // it was put to a person, who answers it where they were asked
+				return nil
+			}
+			var acts []act
+			for i, o := range x.Options[:min(len(x.Options), mostOptions)] {
+				acts = append(acts, act{Label: o, Words: fmt.Sprintf("answer %s %d", x.ID, i+1), About: "to question " + x.ID})
+			}
+			return acts
 		})
 	case []admin.TriggerView:
 		return each(list, func(t admin.TriggerView) []act {
@@ -119,7 +135,7 @@ func actionsOf(a admin.Answer) [][]act {
 			}
 			return []act{
 				{Label: "Show", Words: "trigger " + t.ID, Show: true, About: about}, pause,
-				{Label: "Run now", Words: "trigger run " + t.ID, About: about}, {Label: "Remove", Words: "trigger remove " + t.ID, Danger: true, About: about},
+				{Label: "Run now", Words: "trigger run " + t.ID, About: about}, {Label: "Remove", Words: "trigger remove " + t.ID, Danger: true, Sure: true, About: about},
 			}
 		})
 	}

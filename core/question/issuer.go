@@ -51,7 +51,7 @@ func (is *Issuer) Create(d Draft) (Question, channel.Call, channel.Publish, erro
 	p := is.Tasks.Keys.Partition(d.Conversation.Key())
 	q := Question{
 		ID: cmp.Or(d.ID, NewID(now, p, is.rand())), Conversation: d.Conversation, Text: strings.ToValidUTF8(strings.TrimSpace(d.Text), "�"), Options: d.Options,
-		Default: d.Default, AskedTo: d.AskedTo, AskedRole: d.AskedRole, OnlyOptions: d.OnlyOptions, TaskID: d.TaskID, TaskQuestion: d.TaskQuestion, TraceID: d.TraceID, CreatedAt: now, Status: Open,
+		Default: d.Default, AskedTo: d.AskedTo, AskedRole: d.AskedRole, OnlyOptions: d.OnlyOptions, TaskID: d.TaskID, TaskQuestion: d.TaskQuestion, TraceID: d.TraceID, Traceparent: d.Traceparent, CreatedAt: now, Status: Open,
 	}
 	if q.AskedTo.Bot {
 		q.AskedTo = chat.Author{} // a bot answers nothing
@@ -72,7 +72,7 @@ func (is *Issuer) Create(d Draft) (Question, channel.Call, channel.Publish, erro
 	}
 	rowJSON, err := json.Marshal(row{
 		Schema: Schema, ID: q.ID, Conversation: q.Conversation, Text: q.Text, Options: q.Options, Default: q.Default, AskedTo: q.AskedTo, AskedRole: q.AskedRole, OnlyOptions: q.OnlyOptions,
-		TaskID: q.TaskID, TaskQuestion: q.TaskQuestion, TraceID: q.TraceID,
+		TaskID: q.TaskID, TaskQuestion: q.TaskQuestion, TraceID: q.TraceID, Traceparent: q.Traceparent,
 	})
 	if err != nil {
 		return fail(err)

@@ -55,6 +55,7 @@ type Question struct {
 	TaskID       string      // of the task that waits for the answer; "": the conversation does
 	TaskQuestion string      // what that task calls the question
 	TraceID      string
+	Traceparent  string // of the step that asked
 	CreatedAt    time.Time
 	Deadline     time.Time // zero: none
 

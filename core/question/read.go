@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -77,6 +79,23 @@ func (s *Store) Newest(ctx context.Context, c chat.Conversation) (Question, bool
 		return Question{}, false, err
 	}
 	return list[0], true, nil
+}
+
+// mostClosed bounds how many ClosedSince looks at.
+const mostClosed = 200
+
+// ClosedSince lists the questions of a conversation that were answered or withdrawn at
+// or after a time, the earliest first. It looks at the first 200 that were closed then
+// in the conversation's partition.
+func (s *Store) ClosedSince(ctx context.Context, c chat.Conversation, since time.Time) ([]Question, error) {
+	ids, err := s.o.Client.ZRangeByScore(ctx, overKey(s.keys, s.keys.Partition(c.Key())), &redis.ZRangeBy{
+		Min: strconv.FormatInt(since.UnixMilli(), 10), Max: "+inf", Count: mostClosed,
+	}).Result()
+	if err != nil {
+		return nil, fmt.Errorf("list closed questions: %w", err)
+	}
+	list, err := s.get(ctx, ids)
+	return slices.DeleteFunc(list, func(q Question) bool { return q.Conversation != c }), err
 }
 
 // List gives the newest questions of all conversations, at most limit (1 to 1,000).

@@ -27,6 +27,7 @@ type row struct {
 	TaskID       string            `json:"taskId,omitempty"`
 	TaskQuestion string            `json:"taskQuestion,omitempty"`
 	TraceID      string            `json:"traceId,omitempty"`
+	Traceparent  string            `json:"traceparent,omitempty"`
 }
 
 // Schema is the version of stored questions that this build writes.
@@ -62,7 +63,7 @@ func read(id, rowJSON, stateJSON string) (Question, error) {
 	}
 	q := Question{
 		ID: id, Conversation: r.Conversation, Text: r.Text, Options: r.Options, Default: r.Default, AskedTo: r.AskedTo, AskedRole: r.AskedRole, OnlyOptions: r.OnlyOptions, TaskID: r.TaskID,
-		TaskQuestion: r.TaskQuestion, TraceID: r.TraceID, CreatedAt: moment(s.Created), Deadline: moment(s.Deadline), Status: Status(s.Status),
+		TaskQuestion: r.TaskQuestion, TraceID: r.TraceID, Traceparent: r.Traceparent, CreatedAt: moment(s.Created), Deadline: moment(s.Deadline), Status: Status(s.Status),
 		Answer: s.Answer, Option: s.Option, AnsweredAt: moment(s.At), How: s.How, Reason: s.Reason,
 	}
 	if s.By != "" {
@@ -94,12 +95,13 @@ func rowsKey(k channel.Keys, p int) string  { return k.In(p, "q:rows") }
 func stateKey(k channel.Keys, p int) string { return k.In(p, "q:state") }
 func indexKey(k channel.Keys, p int) string { return k.In(p, "q:index") }
 func dueKey(k channel.Keys, p int) string   { return k.In(p, "q:due") }
+func overKey(k channel.Keys, p int) string  { return k.In(p, "q:over") }
 
 // fixed are the keys that every script is given, in the order of bind in
 // lua/extension.lua, and those of the tasks of the partition.
 func fixed(k channel.Keys, p int) []string {
 	return append([]string{
-		rowsKey(k, p), stateKey(k, p), indexKey(k, p), dueKey(k, p), k.In(p, "q:over"),
+		rowsKey(k, p), stateKey(k, p), indexKey(k, p), dueKey(k, p), overKey(k, p),
 		k.Stream(p, channel.UserInput), k.Stream(p, channel.TellerReply), k.Waiting(p), k.Stops(p),
 	}, task.Keys(k, p)...)
 }

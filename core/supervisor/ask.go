@@ -60,7 +60,7 @@ func (s *Supervisor) draft(is *question.Issuer, r chat.TaskResult) (question.Dra
 	id, err := is.OfTask(r.Conversation, r.ID, r.Question.ID)
 	d := question.Draft{
 		ID: id, Conversation: r.Conversation, Text: r.Question.Question, Options: r.Question.Options, Default: r.Question.Default,
-		AskedTo: r.Requester, TaskID: r.ID, TaskQuestion: r.Question.ID, TraceID: r.TraceID,
+		AskedTo: r.Requester, TaskID: r.ID, TaskQuestion: r.Question.ID, TraceID: r.TraceID, Traceparent: r.Traceparent,
 	}
 	if err != nil || r.Profile == task.Planner {
 		return d, err

@@ -127,6 +127,9 @@ func (s *Supervisor) lookAt(ctx context.Context, c *clock, p int, rest *sync.Wai
 	}
 	var quick, slow []trigger.Trigger
 	for _, t := range taken.Triggers {
+		if s.o.Held != nil && s.o.Held(t.Conversation) {
+			continue // it was claimed, and is taken again after that
+		}
 		if t.Condition != nil && len(t.Condition.Paths()) > 0 {
 			slow = append(slow, t)
 		} else {

@@ -62,6 +62,27 @@ func (s *Supervisor) one(ctx context.Context, t trigger.Trigger, now time.Time) 
 	if err != nil {
 		return trigger.Verdict{}, err
 	}
+	// A Redis that does not answer for one partition must not hold up the others.
+	ctx, cancel := context.WithTimeout(ctx, settleWithin)
+	defer cancel()
+	v, err := s.settle(ctx, t, now, sights, tasks)
+	// Whether its last task is over is known for certain only where the next is made.
+	var busy *trigger.BusyError
+	if errors.As(err, &busy) {
+		sights.Busy = true
+		v, err = s.settle(ctx, t, now, sights, tasks)
+	}
+	var bad *trigger.DraftError
+	if errors.As(err, &bad) {
+		s.log.Warn("trigger_cannot_fire", "trigger_id", t.ID, "conversation", t.Conversation.Key(), "error", err)
+		return v, s.o.Triggers.Fault(ctx, t, now, bad.Error())
+	}
+	return v, err
+}
+
+// settle judges a trigger by what was seen, and settles it, except for what is to be
+// asked.
+func (s *Supervisor) settle(ctx context.Context, t trigger.Trigger, now time.Time, sights trigger.Sights, tasks map[string]task.Task) (trigger.Verdict, error) {
 	v := t.Judge(now, sights, s.o.Triggers.Look())
 	writes := v.Writes(t)
 	switch {
@@ -74,30 +95,31 @@ func (s *Supervisor) one(ctx context.Context, t trigger.Trigger, now time.Time) 
 	}
 	prompt := ""
 	if v.Fire != nil {
+		var err error
 		if prompt, err = s.words.prompt(t, v.Fire.Causes, tasks); err != nil {
 			return v, err
 		}
 	}
-	// A Redis that does not answer for one partition must not hold up the others.
-	ctx, cancel := context.WithTimeout(ctx, settleWithin)
-	defer cancel()
-	id, err := s.o.Triggers.Settle(ctx, t, v, prompt, s.o.Storage)
-	var bad *trigger.DraftError
-	if errors.As(err, &bad) {
-		s.log.Warn("trigger_cannot_fire", "trigger_id", t.ID, "conversation", t.Conversation.Key(), "error", err)
-		return v, s.o.Triggers.Fault(ctx, t, now, bad.Error())
+	fired := func(error) {}
+	if v.Fire != nil && s.o.Firing != nil {
+		t, fired = s.o.Firing(ctx, t, *v.Fire)
 	}
+	id, err := s.o.Triggers.Settle(ctx, t, v, prompt, s.o.Storage)
+	fired(err)
 	if err != nil {
 		return v, err
 	}
 	attrs := []any{"trigger_id", t.ID, "type", t.Type, "conversation", t.Conversation.Key(), "trace_id", t.TraceID}
-	if v.Fire != nil {
+	switch {
+	case v.Fire != nil:
 		s.log.Info("trigger_fired", append(attrs, "slot", v.Fire.Slot, "task_id", id, "late_ms", now.Sub(v.Fire.At).Milliseconds())...)
 		if s.o.Fired != nil {
 			s.o.Fired(t, id)
 		}
-	} else if v.Remove != "" {
+	case v.Remove != "":
 		s.log.Info("trigger_removed", append(attrs, "why", v.Remove)...)
+	case v.Skip:
+		s.log.Info("trigger_run_skipped", append(attrs, "task_id", t.LastTaskID, "skipped", t.Skipped+1)...)
 	}
 	return v, nil
 }
@@ -206,7 +228,7 @@ func (s *Supervisor) askModel(ctx context.Context, list []asking, now time.Time)
 func (s *Supervisor) evalDraft(lead trigger.Trigger, prompt string, now time.Time, parts []string) task.Draft {
 	return task.Draft{
 		ID: s.tasks.Derive(lead.Conversation, now, parts...), Profile: s.o.EvalProfile, Title: "Look at conditions", Prompt: prompt,
-		Conversation: lead.Conversation, Requester: lead.Requester, TraceID: lead.TraceID, SourceTriggerID: lead.ID, TriggeredAt: now,
+		Conversation: lead.Conversation, Requester: lead.Requester, TraceID: lead.TraceID, Traceparent: lead.Traceparent, SourceTriggerID: lead.ID, TriggeredAt: now,
 		Internal: true, Storage: lead.Storage, Retry: &task.Retry{},
 	}
 }

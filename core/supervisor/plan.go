@@ -47,15 +47,13 @@ func (s *Supervisor) planned(ctx context.Context, w *channel.Work, r chat.TaskRe
 			bound = s.o.Storage
 			fx.Puts = []channel.Put{{Table: channel.Storages, Field: w.Conversation, Value: bound}}
 		}
-		have, problem := s.o.Triggers.Count(ctx, r.Conversation)
+		refusal, problem := s.refusal(ctx, plan, r.Conversation)
 		if problem != nil {
 			return channel.Effects{}, problem
 		}
 		var made []trigger.Trigger
-		// A commit leaves out triggers that are too many and says so to nobody, and what
-		// they were to start would never be.
-		if have+len(plan.Triggers) > trigger.MaxPerConversation {
-			err = fmt.Errorf("this conversation has %d triggers already, and %d more would be over the %d that are allowed", have, len(plan.Triggers), trigger.MaxPerConversation)
+		if err = refusal; err != nil {
+			// nothing of it is done
 		} else if fx.Calls, made, err = s.carryOut(plan, r, bound); err == nil {
 			said := r
 			said.ResultType, said.OutputSize = "summary", 0
@@ -137,7 +135,7 @@ func (s *Supervisor) carryOut(p action.Plan, r chat.TaskResult, storage string) 
 		_, call, err := s.tasks.Create(task.Draft{
 			ID: taskID(i), Profile: t.Profile, Title: t.Title, Prompt: t.Prompt, Conversation: r.Conversation, Requester: r.Requester,
 			Priority: &t.Priority, Timeout: seconds(t.Timeout), Retry: retry(t.Retry), DeferUntil: t.DeferUntil,
-			TraceID: r.TraceID, ParentTaskID: r.ID, Storage: storage, Internal: internal[t.Ref],
+			TraceID: r.TraceID, Traceparent: r.Traceparent, ParentTaskID: r.ID, Storage: storage, Internal: internal[t.Ref],
 		})
 		if err != nil {
 			return nil, nil, fmt.Errorf("tasks[%d]: %w", i, err)
@@ -157,7 +155,7 @@ func (s *Supervisor) carryOut(p action.Plan, r chat.TaskResult, storage string) 
 			ID: triggerID(i), Type: trigger.Type(t.Type), Title: t.Title, Prompt: t.Prompt, Profile: t.Profile, Priority: &t.Priority,
 			Timeout: seconds(t.Timeout), Retry: retry(t.Retry), Conversation: r.Conversation, Requester: r.Requester,
 			Interval: time.Duration(t.Interval) * time.Second, Cron: t.Cron, Zone: t.Zone, RunAt: t.RunAt, NextRunAt: t.NextRunAt,
-			Condition: c, Cooldown: time.Duration(t.Cooldown) * time.Second, Storage: storage, Internal: internal[t.Ref], ParentTaskID: r.ID, TraceID: r.TraceID,
+			Condition: c, Cooldown: time.Duration(t.Cooldown) * time.Second, Storage: storage, Internal: internal[t.Ref], ParentTaskID: r.ID, TraceID: r.TraceID, Traceparent: r.Traceparent,
 		})
 		if err != nil {
 			return nil, nil, fmt.Errorf("triggers[%d]: %w", i, err)

@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -166,6 +167,15 @@ func TestAPlanThatBreaks(t *testing.T) {
 			t.Errorf("%+v, %v", page.Triggers, err)
 		}
 	})
+}
+
+func encoded(t *testing.T, v any) string {
+	t.Helper()
+	data, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
 }
 
 // work is a step's work, without a node.

@@ -26,7 +26,9 @@ func (s *Supervisor) step(ctx context.Context, w *channel.Work) (channel.Effects
 		if r.Profile == task.Planner {
 			do = func(ctx context.Context, r chat.TaskResult) (channel.Effects, error) { return s.planned(ctx, w, r) }
 		}
-		more, err := do(ctx, *r)
+		one := *r
+		one.Traceparent = w.Traceparent
+		more, err := do(ctx, one)
 		if err != nil {
 			return fx, err
 		}

@@ -73,6 +73,9 @@ type rig struct {
 	sup   *Supervisor
 	disk  *disk
 	poll  time.Duration // bound of a node's blocking read
+	name  string        // of the node
+	lease time.Duration // of partitions and of runs
+	echo  bool          // what is heard is published, in the commit that hears it
 
 	mu    sync.Mutex
 	fired []firing
@@ -87,21 +90,26 @@ type firing struct {
 
 func newRig(t testing.TB, s *store.Store, parts int, change ...func(*Options)) *rig {
 	t.Helper()
-	r := &rig{t: t, s: s, poll: 100 * time.Millisecond, disk: &disk{files: map[string]string{}}, news: make(chan struct{}, 1), keys: channel.Keys{Prefix: storetest.Prefix(t), Partitions: parts}}
+	r := &rig{t: t, s: s, poll: 100 * time.Millisecond, name: "n", lease: 10 * time.Minute, disk: &disk{files: map[string]string{}}, news: make(chan struct{}, 1), keys: channel.Keys{Prefix: storetest.Prefix(t), Partitions: parts}}
+	r.begin(change...)
+	return r
+}
+
+func (r *rig) begin(change ...func(*Options)) {
+	r.t.Helper()
 	r.tasks = &task.Issuer{Keys: r.keys}
-	r.trig = r.triggers(s)
-	q, err := task.New(task.Options{Issuer: *r.tasks, Client: s.Client, Triggers: r.trig.RemoveChildren, Lease: 10 * time.Minute})
+	r.trig = r.triggers(r.s)
+	q, err := task.New(task.Options{Issuer: *r.tasks, Client: r.s.Client, Triggers: r.trig.RemoveChildren, Lease: r.lease, MaxLapses: 1000})
 	if err != nil {
-		t.Fatal(err)
+		r.t.Fatal(err)
 	}
 	r.q = q
 	r.sup = r.supervisor(r.trig, change...)
-	return r
 }
 
 func (r *rig) triggers(s *store.Store) *trigger.Store {
 	r.t.Helper()
-	st, err := trigger.New(trigger.Options{Issuer: trigger.Issuer{Tasks: r.tasks}, Client: s.Client, Logger: logger(r.t)})
+	st, err := trigger.New(trigger.Options{Issuer: trigger.Issuer{Tasks: r.tasks}, Client: s.Client, Claim: min(15*time.Second, r.lease), Logger: logger(r.t)})
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -170,19 +178,24 @@ func (r *rig) node(sup *Supervisor) (stop func()) {
 			return e[:min(1, len(e))], 0
 		},
 		Step: func(_ context.Context, w *channel.Work) (channel.Effects, error) {
+			res := *w.Entries[0].Value.(*chat.TaskResult)
 			r.mu.Lock()
-			r.heard = append(r.heard, *w.Entries[0].Value.(*chat.TaskResult))
+			r.heard = append(r.heard, res)
 			r.mu.Unlock()
 			select {
 			case r.news <- struct{}{}:
 			default:
 			}
-			return channel.Effects{}, nil
+			if !r.echo {
+				return channel.Effects{}, nil
+			}
+			said := &chat.Reply{ID: "r-" + res.ID, Conversation: res.Conversation, Text: res.Title + ": " + res.Output + res.Error}
+			return channel.Effects{Publish: []channel.Publish{{To: channel.TellerReply, Value: said, Stage: "hear"}}}, nil
 		},
 	}
 	n, err := channel.New(channel.Options{
-		Client: r.s.Client, Blocking: r.s.Blocking, Keys: r.keys, NodeID: "n", Loops: []channel.Loop{sup.Loop(), hear},
-		Extensions: slices.Concat(task.Extensions(), trigger.Extensions(), question.Extensions()), Mini: r.s.Volatile(), Poll: r.poll, Lease: 10 * time.Minute, StopGrace: time.Second, Generation: r.s.Generation,
+		Client: r.s.Client, Blocking: r.s.Blocking, Keys: r.keys, NodeID: r.name, Loops: []channel.Loop{sup.Loop(), hear},
+		Extensions: slices.Concat(task.Extensions(), trigger.Extensions(), question.Extensions()), Mini: r.s.Volatile(), Poll: r.poll, Lease: r.lease, StopGrace: time.Second, Generation: r.s.Generation,
 		Logger: logger(r.t),
 	})
 	if err != nil {
@@ -197,7 +210,7 @@ func (r *rig) node(sup *Supervisor) (stop func()) {
 // pool runs tasks with a function for each profile.
 func (r *rig) pool(runners map[string]task.Runner) (stop func()) {
 	r.t.Helper()
-	p, err := task.NewPool(task.PoolOptions{Queue: r.q, Node: "n", Runners: runners, Storages: func() []string { return []string{"disk"} }, Grace: time.Second, Look: 5 * time.Minute})
+	p, err := task.NewPool(task.PoolOptions{Queue: r.q, Node: r.name, Runners: runners, Storages: func() []string { return []string{"disk"} }, Grace: time.Second, Look: 5 * time.Minute})
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -220,7 +233,7 @@ func (r *rig) history() (lines []string) {
 // awaitHeard waits until the conversation was told of so many results.
 func (r *rig) awaitHeard(n int) []chat.TaskResult {
 	r.t.Helper()
-	limit := time.NewTimer(40 * time.Second)
+	limit := time.NewTimer(2 * time.Minute)
 	defer limit.Stop()
 	for {
 		r.mu.Lock()
@@ -262,6 +275,26 @@ func (r *rig) taskOf(id string) task.Task {
 		r.t.Fatal(err)
 	}
 	return t
+}
+
+// started counts the tasks that triggers have made.
+func (r *rig) started() (n int) {
+	r.t.Helper()
+	from := ""
+	for {
+		page, err := r.q.List(r.t.Context(), task.Filter{}, from, 100)
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		for _, t := range page.Tasks {
+			if t.SourceTriggerID != "" {
+				n++
+			}
+		}
+		if from = page.Next; from == "" {
+			return n
+		}
+	}
 }
 
 func (r *rig) firings() []firing {

@@ -149,14 +149,3 @@ func titles(p action.Plan, refs []string) string {
 }
 
 func cutTitle(s string) string { return strings.Join(strings.Fields(history.Cut(s, 120)), " ") }
-
-// CheckPlan says why a plan could not be carried out, in words for the planner's
-// model; nil when it could.
-func (s *Supervisor) CheckPlan(p action.Plan, c chat.Conversation, requester chat.Author) error {
-	if err := p.Check(); err != nil {
-		return err
-	}
-	now := s.now()
-	_, _, err := s.carryOut(p, chat.TaskResult{ID: s.tasks.Derive(c, now, "check"), Conversation: c, Requester: requester, CompletedAt: now}, "any")
-	return err
-}

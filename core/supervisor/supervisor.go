@@ -48,6 +48,9 @@ type Options struct {
 	// Budget refuses a model's look at the conditions of a person, with the reason.
 	// nil allows all.
 	Budget func(ctx context.Context, c chat.Conversation, by chat.Author) error
+	// Held says that the triggers of a conversation are left alone for now. One that
+	// comes due meanwhile fires, once, soon after it is held no more. nil holds none.
+	Held func(c chat.Conversation) bool
 	// EvalProfile is the profile of the internal tasks that ask a model (default
 	// standard).
 	EvalProfile string
@@ -56,9 +59,12 @@ type Options struct {
 	EvalPrompt  func(questions []Question) (string, error)
 	EvalAnswers func(output string) map[string]bool
 
-	Now    func() time.Time // of what is checked before it is carried out; nil means time.Now
-	Look   time.Duration    // how often a partition is looked at when nothing is heard of it (default 1 min)
-	Fired  func(t trigger.Trigger, taskID string)
+	Now   func() time.Time // of what is checked before it is carried out; nil means time.Now
+	Look  time.Duration    // how often a partition is looked at when nothing is heard of it (default 1 min)
+	Fired func(t trigger.Trigger, taskID string)
+	// Firing is told that a trigger fires, before it does, and gives it with the trace
+	// that its task is to belong to; over is told how that went. nil changes nothing.
+	Firing func(ctx context.Context, t trigger.Trigger, f trigger.Firing) (traced trigger.Trigger, over func(error))
 	Logger *slog.Logger // default: discards
 }
 

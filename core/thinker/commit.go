@@ -43,10 +43,9 @@ func (t *Thinker) newCommit(w *channel.Work, d *chat.TellerDigest) *Commit {
 	for _, r := range d.Results {
 		requester = r.Requester
 	}
-	return &Commit{
-		Turn:   action.NewTurn(conv, authors, requester, t.now(w), w.Entries[0].TraceID),
-		Digest: d, gists: map[string]string{},
-	}
+	turn := action.NewTurn(conv, authors, requester, t.now(w), w.Entries[0].TraceID)
+	turn.Traceparent = w.Traceparent
+	return &Commit{Turn: turn, Digest: d, gists: map[string]string{}}
 }
 
 // commit applies what the model asked for, and gives the words of the decision.

@@ -43,7 +43,7 @@ func (o QuestionOptions) ask(ctx context.Context, t action.Turn, a action.Questi
 	}
 	q, call, post, err := o.Issuer.Create(question.Draft{
 		Conversation: t.Conversation, Text: a.Question, Options: a.Options, Default: a.Default,
-		Timeout: time.Duration(a.Timeout) * time.Second, AskedTo: t.OnBehalfOf, TraceID: t.TraceID,
+		Timeout: time.Duration(a.Timeout) * time.Second, AskedTo: t.OnBehalfOf, TraceID: t.TraceID, Traceparent: t.Traceparent,
 	})
 	if err != nil {
 		return action.Outcome{}, action.Mistakef("%v", err)

@@ -62,7 +62,7 @@ func (o TaskOptions) create(ctx context.Context, t action.Turn, a action.NewTask
 	}
 	d := task.Draft{
 		Profile: a.Profile, Title: a.Title, Prompt: a.Prompt, Conversation: t.Conversation, Requester: t.OnBehalfOf,
-		Priority: &a.Priority, DeferUntil: a.DeferUntil, TraceID: t.TraceID, Storage: cmp.Or(bound, o.Storage),
+		Priority: &a.Priority, DeferUntil: a.DeferUntil, TraceID: t.TraceID, Traceparent: t.Traceparent, Storage: cmp.Or(bound, o.Storage),
 		Timeout: seconds(a.Timeout), Retry: retry(a.Retry),
 	}
 	if twin, err := o.open(ctx, d); err != nil || twin.ID != "" {

@@ -14,6 +14,7 @@ import (
 	"mimikit/core/chat"
 	"mimikit/core/history"
 	"mimikit/core/llm"
+	"mimikit/core/telemetry"
 	"mimikit/prompts"
 )
 
@@ -66,11 +67,14 @@ func (t *Thinker) show(ctx context.Context, c *Commit) *llm.Show {
 // hooks log what the model does.
 func (t *Thinker) hooks(conversation string) action.Hooks {
 	attrs := func(s action.Step) []any {
-		return []any{"conversation", conversation, "action", s.Call.Name, "round", s.Round, "on_behalf_of", s.OnBehalfOf.ID}
+		return []any{"conversation", conversation, "action", s.Named(), "round", s.Round, "on_behalf_of", s.OnBehalfOf.ID}
 	}
+	var watch telemetry.Watch
 	return action.Hooks{
+		Start: func(context.Context, action.Step) { watch.Begin() },
 		Done: func(ctx context.Context, s action.Step) {
-			t.o.Logger.InfoContext(ctx, "thinker_action", append(attrs(s), "verdict", s.Verdict, "mistake", s.Error)...)
+			watch.Acted(ctx, s.Call.Name, s.Kind != 0, string(s.Verdict))
+			t.o.Logger.InfoContext(ctx, "thinker_action", append(attrs(s), "verdict", s.Verdict)...)
 		},
 		Failed: func(ctx context.Context, s action.Step, err error) {
 			t.o.Logger.ErrorContext(ctx, "thinker_action_failed", append(attrs(s), "error", err)...)

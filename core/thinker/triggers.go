@@ -49,7 +49,7 @@ func (o TaskOptions) schedule(ctx context.Context, t action.Turn, a action.NewTr
 		Type: trigger.Type(a.Type), Title: a.Title, Prompt: a.Prompt, Profile: a.Profile, Priority: &a.Priority,
 		Timeout: seconds(a.Timeout), Retry: retry(a.Retry), Conversation: t.Conversation, Requester: t.OnBehalfOf,
 		Interval: time.Duration(a.Interval) * time.Second, Cron: a.Cron, Zone: a.Zone, RunAt: a.RunAt, NextRunAt: a.NextRunAt,
-		Condition: condition, Cooldown: time.Duration(a.Cooldown) * time.Second, Storage: cmp.Or(bound, o.Storage), TraceID: t.TraceID,
+		Condition: condition, Cooldown: time.Duration(a.Cooldown) * time.Second, Storage: cmp.Or(bound, o.Storage), TraceID: t.TraceID, Traceparent: t.Traceparent,
 	})
 	if err != nil {
 		return action.Outcome{}, action.Mistakef("%v", err)
@@ -205,7 +205,7 @@ func (o TaskOptions) triggerLines(ctx context.Context, in chat.Conversation, lim
 func (o TaskOptions) delegate(ctx context.Context, t action.Turn, a action.Delegation) (action.Outcome, error) {
 	d := task.Draft{
 		Profile: task.Planner, Title: heading(a.Prompt), Prompt: a.Prompt, Conversation: t.Conversation, Requester: t.OnBehalfOf,
-		Priority: &a.Priority, Timeout: seconds(a.Timeout), TraceID: t.TraceID,
+		Priority: &a.Priority, Timeout: seconds(a.Timeout), TraceID: t.TraceID, Traceparent: t.Traceparent,
 	}
 	if twin, err := o.open(ctx, d); err != nil || twin.ID != "" {
 		return action.Outcome{Answer: fmt.Sprintf("This is being planned already, by the task %s, which is %s. No second plan was started.", twin.ID, twin.Status)}, err

@@ -21,13 +21,16 @@ type wish struct {
 	Keep   bool              `json:"keep,omitempty"`
 	Slot   string            `json:"slot,omitempty"`
 	Task   string            `json:"task,omitempty"`
+	Skip   bool              `json:"skip,omitempty"`
+	Behind string            `json:"behind,omitempty"`
 	Remove bool              `json:"remove,omitempty"`
 	Tell   []string          `json:"tell,omitempty"`
 }
 
 // Settle spells what a verdict on a trigger, as it was read, comes to: the task of a
 // firing, what is kept, when to look again, or the end of the trigger. If the
-// trigger has changed since it was read, nothing happens. prompt is that of the task
+// trigger has changed since it was read, nothing happens; nor if it fires while the
+// task that it started last is not over ([Sights].Busy). prompt is that of the task
 // ("" is the trigger's own), storage where its files are if the trigger does not
 // say. It gives the id of the task, "" when none is started. It fails when the task
 // cannot be made, see [Issuer.Fault].
@@ -36,8 +39,11 @@ func (is *Issuer) Settle(t Trigger, v Verdict, prompt, storage string) (channel.
 	if err != nil {
 		return channel.Call{}, "", err
 	}
-	w := wish{Commit: is.commitID(), Rev: t.rev, Set: map[string]string{}, Due: stamp(v.Due)}
+	w := wish{Commit: is.commitID(), Rev: t.rev, Set: map[string]string{}, Due: stamp(v.Due), Skip: v.Skip, Behind: v.Behind}
 	w.put("error", v.Error)
+	if v.Skip {
+		w.Set["lastSkipped"] = stamp(v.now)
+	}
 	if v.Leaves != nil {
 		leaves, err := json.Marshal(v.Leaves)
 		if err != nil {
@@ -90,6 +96,7 @@ func (is *Issuer) Fault(t Trigger, now time.Time, why string) (channel.Call, err
 // RunNow spells that a trigger of the conversation starts its task now, paused or
 // not, whatever its condition says and without using anything of that up. A
 // scheduled one runs now in place of later. A cooldown begins, as with any run.
+// While the task that it started last is not over, nothing happens.
 func (is *Issuer) RunNow(t Trigger, prompt, storage string) (channel.Call, string, error) {
 	_, p, err := ParseID(t.ID)
 	if err != nil {
@@ -167,6 +174,8 @@ func (is *Issuer) Answers(t Trigger, asked string, answers map[string]bool) (cha
 }
 
 // Pause spells that a trigger of the conversation does not fire until it is resumed.
+// Of one that is paused already it changes who has paused it, if the role of who asks
+// is greater than theirs.
 func (is *Issuer) Pause(c chat.Conversation, id string, by chat.Author, reason string) (channel.Call, error) {
 	p, err := is.at(c, id)
 	if err != nil {
@@ -185,18 +194,25 @@ func (is *Issuer) pause(p int, id, conv string, by chat.Author, reason string) (
 
 // Resume spells that a paused trigger, as it was read, fires again. Runs that fell
 // into the pause are not made up for: a recurring one goes on with its next regular
-// time. A scheduled one whose time is over runs at once.
-func (is *Issuer) Resume(t Trigger) (channel.Call, error) {
+// time. A scheduled one whose time is over runs at once. Nothing happens when somebody
+// else with a greater role than who asks has paused it.
+func (is *Issuer) Resume(t Trigger, by chat.Author) (channel.Call, error) {
 	_, p, err := ParseID(t.ID)
 	if err != nil {
 		return channel.Call{}, fmt.Errorf("resume: %w", err)
+	}
+	who, err := json.Marshal(by)
+	if err != nil {
+		return channel.Call{}, fmt.Errorf("resume trigger %s: encode who wants it: %w", t.ID, err)
 	}
 	now := is.now()
 	next, due := time.Time{}, now
 	switch t.Type {
 	case Recurring:
 		next = t.due()
-		if t.Cron == "" && next.Before(now) && t.Interval > 0 {
+		if t.LastRunAt.After(now) && t.Cron == "" { // the clock was put back
+			next = now.Add(t.Interval)
+		} else if t.Cron == "" && next.Before(now) && t.Interval > 0 {
 			next = next.Add((now.Sub(next)/t.Interval + 1) * t.Interval)
 		} else if t.Cron != "" {
 			next = t.after(now)
@@ -205,7 +221,7 @@ func (is *Issuer) Resume(t Trigger) (channel.Call, error) {
 	case Scheduled:
 		due = t.due()
 	}
-	return is.op(p, "resume", t.ID, t.Conversation.Key(), stamp(next), stamp(due), is.commitID()), nil
+	return is.op(p, "resume", t.ID, t.Conversation.Key(), stamp(next), stamp(due), is.commitID(), string(who)), nil
 }
 
 // Remove spells the end of a trigger of the conversation. What it has started goes

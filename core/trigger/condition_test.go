@@ -4,89 +4,15 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"mimikit/core/channel"
-	"mimikit/core/chat"
 	"mimikit/core/store"
 	"mimikit/core/store/storetest"
 	"mimikit/core/task"
 )
-
-// A world is what a trigger's condition looks at, and a trigger that keeps what it
-// is told to without a Redis.
-type world struct {
-	t     testing.TB
-	tr    Trigger
-	now   time.Time
-	s     Sights
-	slots []string
-	gone  string
-}
-
-func newWorld(t testing.TB, c Condition) *world {
-	if err := c.Check(); err != nil {
-		t.Fatal(err)
-	}
-	return &world{
-		t: t, now: epoch, s: Sights{Tasks: map[string]TaskSight{}, Files: map[string]FileSight{}, Triggers: map[string]bool{}},
-		tr: Trigger{ID: "g1", Type: Conditional, Condition: &c, Conversation: conv("c"), CreatedAt: epoch, Answers: map[string]bool{}},
-	}
-}
-
-func (w *world) file(path, hash string) *world {
-	w.s.Files[path] = FileSight{Hash: hash, Exists: hash != ""}
-	return w
-}
-
-func (w *world) task(id string, s task.Status) *world {
-	w.s.Tasks[id] = TaskSight{Found: true, Status: s}
-	if task.Over(s) {
-		w.s.Tasks[id] = TaskSight{Found: true, Status: s, ResultID: id, CompletedAt: w.now}
-	}
-	return w
-}
-
-// look judges, keeps, and gives the slot; "" for no firing.
-func (w *world) look() string {
-	w.t.Helper()
-	w.now = w.now.Add(time.Second)
-	v := w.tr.Judge(w.now, w.s, 15*time.Second)
-	if v.Leaves != nil {
-		w.tr.State = v.Leaves
-	}
-	w.tr.LastError = v.Error
-	w.gone = v.Remove
-	if v.Fire == nil {
-		return ""
-	}
-	w.tr.LastTriggeredAt = w.now
-	w.slots = append(w.slots, v.Fire.Slot)
-	return v.Fire.Slot
-}
-
-func (w *world) fires(want string) {
-	w.t.Helper()
-	if got := w.look(); got != want {
-		w.t.Errorf("it fired for %q, want %q; state %+v", got, want, w.tr.State)
-	}
-}
-
-func (w *world) dies(want string) {
-	w.t.Helper()
-	if !strings.Contains(w.gone, want) || w.gone == "" {
-		w.t.Errorf("it is removed for %q, want %q", w.gone, want)
-	}
-}
-
-func (w *world) lives() {
-	w.t.Helper()
-	if w.gone != "" {
-		w.t.Errorf("it is removed: %s", w.gone)
-	}
-}
 
 func TestFileChanged(t *testing.T) {
 	t.Parallel()
@@ -412,159 +338,57 @@ func randomCondition(rnd *rand.Rand, depth int) Condition {
 	return leaf(LLMEval, "so?")
 }
 
-// A, then B, then C, where B and C are triggers of one plan: C waits for the task
-// that B starts, whenever that is.
-func TestChains(t *testing.T) {
+// A condition as deep, as wide and as long as any may be is kept, judged, and fires.
+func TestTheLargestCondition(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, s *store.Store) {
 		t.Parallel()
 		r := newRig(t, s, 1)
-		now := func() time.Time { return time.Now().Add(time.Second) }
-		a := r.task("c", "a")
-		b := r.create(when("c", leaf(TaskDone, a)))
-		c := r.create(when("c", leaf(TaskDone, b.ID)))
-		if v, _ := r.look(b.ID, now(), nil); v.Fire != nil || v.Remove != "" {
-			t.Errorf("%+v", v)
+		deep := both(leaf(FileExists, strings.Repeat("f", maxParam)), both(leaf(FileExists, "g"), both(leaf(FileExists, "h"), leaf(LLMEval, strings.Repeat("?", maxParam)))))
+		wide := both()
+		var tasks []string
+		for i := range 8 {
+			tasks = append(tasks, r.task("c", fmt.Sprint(i)), r.task("c", fmt.Sprint("and ", i)))
+			wide.Conditions = append(wide.Conditions, both(leaf(TaskDone, tasks[2*i]), leaf(TaskDone, tasks[2*i+1])))
 		}
-		if v, _ := r.look(c.ID, now(), nil); v.Fire != nil || v.Remove != "" {
-			t.Errorf("%+v", v)
-		}
-		r.end(1)
-		if told := r.told(channel.SupervisorEvent); len(told) != 1 || told[0].ID != a {
-			t.Errorf("the supervisor was told %+v", told)
-		}
-		_, taskB := r.look(b.ID, now(), nil)
-		if _, err := r.st.Get(t.Context(), b.ID); taskB == "" || !errors.Is(err, ErrUnknown) {
-			t.Fatalf("B started %q and is still there: %v", taskB, err)
-		}
-		if got := r.get(c.ID); got.Started[b.ID] != taskB || !strings.Contains(fmt.Sprint(r.taskOf(taskB).WatchedBy), c.ID) {
-			t.Errorf("C waits for %v", got.Started)
-		}
-		if v, _ := r.look(c.ID, now(), nil); v.Fire != nil || v.Remove != "" {
-			t.Errorf("%+v", v)
-		}
-		r.end(1)
-		if _, taskC := r.look(c.ID, now(), nil); taskC == "" {
-			t.Error("C did not start")
-		}
-		if len(r.taskOf(taskB).WatchedBy) > 0 {
-			t.Errorf("B's task is still watched by %v", r.taskOf(taskB).WatchedBy)
-		}
-		r.checkClean()
-		if told := r.told(channel.WorkerResult); len(told) != 2 { // of A and of B's task
-			t.Errorf("people were told %+v", told)
-		}
-	})
-}
-
-// When A fails, B can never start, nor C that waits for it, and people are told.
-func TestABrokenChainIsTold(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, s *store.Store) {
-		t.Parallel()
-		r := newRig(t, s, 1)
-		a := r.task("c", "fail at once")
-		b := r.create(when("c", leaf(TaskDone, a)))
-		c := r.create(when("c", both(leaf(TaskDone, b.ID), leaf(FileExists, "x"))))
-		r.end(1)
-		now := time.Now().Add(time.Second)
-		r.look(b.ID, now, nil)
-		if taken, err := r.st.Take(t.Context(), 0, []string{"disk"}); err != nil || len(taken.Triggers) != 1 || taken.Triggers[0].ID != c.ID {
-			t.Errorf("after B went, %+v is to be looked at, %v", taken, err)
-		}
-		r.look(c.ID, now, nil)
-		r.checkClean()
-		var about []string
-		for _, res := range r.told(channel.WorkerResult) {
-			if res.ID != a {
-				about = append(about, res.SourceTriggerID)
-				if res.Status != chat.TaskCanceled || !strings.Contains(res.Output, "does not start its task") {
-					t.Errorf("told %+v", res)
-				}
-			}
-		}
-		if fmt.Sprint(about) != fmt.Sprint([]string{b.ID, c.ID}) {
-			t.Errorf("told of %v", about)
-		}
-		if len(r.started()) > 0 {
-			t.Error("a task was started all the same")
-		}
-	})
-}
-
-// A task of another conversation is no task of this one, in the same partition too.
-func TestOtherConversations(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, s *store.Store) {
-		t.Parallel()
-		r := newRig(t, s, 1)
-		other := r.task("other", "secret")
-		tr := r.create(when("c", leaf(TaskDone, other)))
-		if len(r.taskOf(other).WatchedBy) > 0 {
-			t.Error("it watches a task of another conversation")
-		}
-		if v, _ := r.look(tr.ID, time.Now(), nil); v.Fire != nil || !strings.Contains(v.Remove, "no task") {
-			t.Errorf("%+v", v)
-		}
-		r.checkClean()
-	})
-}
-
-func TestAskingAModel(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, s *store.Store) {
-		t.Parallel()
-		r := newRig(t, s, 1)
-		ctx := t.Context()
-		one, two := r.create(when("c", leaf(LLMEval, "so?"))), r.create(when("c", leaf(LLMEval, "or so?")))
-		late := r.create(when("c", leaf(LLMEval, "late?")))
-		now := time.Now()
-		if err := r.st.Fault(ctx, late, now, "it changes"); err != nil {
+		wide.Conditions = append(wide.Conditions, deep.Conditions...)
+		if err := wide.Check(); err != nil {
 			t.Fatal(err)
 		}
-		d := task.Draft{ID: r.tasks.Derive(conv("c"), now, "ask"), Profile: task.Standard, Prompt: "?", Conversation: conv("c"), Requester: ann, Internal: true, SourceTriggerID: one.ID}
-		list := []Asking{{one, now.Add(time.Hour)}, {late, now.Add(time.Hour)}, {two, now.Add(time.Hour)}}
-		for range 2 { // the second is a repeat
-			call, err := r.st.is.Ask(list, now, d)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if did, err := r.st.Perform(ctx, conv("c"), call); did != "done" || err != nil {
-				t.Errorf("%s, %v", did, err)
+		over := wide
+		over.Conditions = append(slices.Clone(wide.Conditions[:9]), both(deep.Conditions[1].Conditions[0], deep, leaf(FileExists, "more")))
+		for _, bad := range []Condition{over, both(deep, deep, deep, deep, deep, leaf(FileExists, "a"))} {
+			if err := bad.Check(); err == nil {
+				t.Error("a condition beyond the bounds is taken")
 			}
 		}
-		if got := r.get(two.ID); got.EvalTaskID != d.ID || got.LastEvalAt.UnixMilli() != now.UnixMilli() {
-			t.Errorf("%+v", got)
-		}
-		if got := r.get(late.ID); got.EvalTaskID != "" {
-			t.Errorf("%+v", got)
-		}
-		watchers, err := r.st.Watchers(ctx, conv("c"), d.ID)
-		if err != nil || len(watchers) != 2 {
-			t.Errorf("%v, %v", watchers, err)
-		}
-		r.end(1)
-		if told := r.told(channel.WorkerResult); len(told) != 1 || told[0].SourceTriggerID != late.ID {
-			t.Errorf("people were told %+v", told)
-		}
-		for asked, want := range map[string]string{"t000": "late", d.ID: "done"} {
-			if asked == d.ID {
-				continue
-			}
-			call, _ := r.st.is.Answers(one, asked, map[string]bool{"c": true})
-			if did, err := r.st.Perform(ctx, conv("c"), call); did != want || err != nil {
-				t.Errorf("%s: %s, %v", asked, did, err)
-			}
-		}
-		call, _ := r.st.is.Answers(one, d.ID, map[string]bool{"c": true})
-		if did, err := r.st.Perform(ctx, conv("c"), call); did != "done" || err != nil {
-			t.Errorf("%s, %v", did, err)
-		}
-		if got := r.get(one.ID); got.EvalTaskID != "" || !got.Answers["c"] {
-			t.Errorf("%+v", got)
-		}
-		v, id := r.look(one.ID, now, nil)
-		if v.Fire == nil || v.Fire.Slot != "edge 1" || id == "" {
+		tr := r.create(when("c", wide))
+		r.end(len(tasks))
+		files := map[string]FileSight{"g": {Exists: true}, "h": {Exists: true}, strings.Repeat("f", maxParam): {Exists: true}}
+		if v, _ := r.look(tr.ID, time.Now(), files); v.Fire != nil {
 			t.Errorf("%+v", v)
 		}
-		if v, _ := r.look(two.ID, now, nil); v.Fire != nil {
+		id := r.task("c", "asks")
+		call, err := r.st.is.Ask([]Asking{{r.get(tr.ID), time.Now()}}, time.Now(), task.Draft{ID: id, Profile: task.Standard, Prompt: "?", Conversation: conv("c"), Requester: ann, Internal: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if did, err := r.st.Perform(t.Context(), conv("c"), call); did != "done" || err != nil {
+			t.Fatalf("%s, %v", did, err)
+		}
+		if call, err = r.st.is.Answers(tr, id, map[string]bool{"c.9.1.1": true}); err != nil {
+			t.Fatal(err)
+		}
+		if did, err := r.st.Perform(t.Context(), conv("c"), call); did != "done" || err != nil {
+			t.Fatalf("%s, %v", did, err)
+		}
+		v, made := r.look(tr.ID, time.Now(), files)
+		if v.Fire == nil || made == "" || len(v.Fire.Causes) < len(tasks) {
 			t.Errorf("%+v", v)
+		}
+		for _, id := range tasks {
+			if by := r.taskOf(id).WatchedBy; len(by) > 0 {
+				t.Errorf("task %s is watched by %v", id, by)
+			}
 		}
 	})
 }

@@ -202,6 +202,16 @@ func TestWords(t *testing.T) {
 		"@daily":            "every day at 00:00",
 		"@hourly":           "every hour at minute 0",
 		"@weekly":           "every Sunday at 00:00",
+		"0 * 1 * *":         "every hour at minute 0, on the 1st of every month",
+		"*/5 9 1 1 *":       "every 5 minutes in hour 9, on the 1st of January",
+		"*/30 * 1-7 * 1":    "every 30 minutes, on every Monday and on the 1st to 7th of every month",
+		"0 4 8-14,31 6-9 *": "on the 8th to 14th and 31st of June to September at 04:00",
+		"0 0 * * 1-5,7":     "every Monday to Friday and Sunday at 00:00",
+		"1-10,30 * * * *":   "every hour at minute 1 to 10 and 30",
+		"*/7 * * * *":       "every hour at minute 0, 7, 14, 21, 28, 35, 42, 49 and 56",
+		"0 22-2 * * *":      "every day at 00:00, 01:00, 02:00, 22:00 and 23:00",
+		"* * * 1 *":         "every minute, on every day in January",
+		"0 0 29 2 *":        "on the 29th of February at 00:00",
 	} {
 		c, err := ParseCron(spec, "")
 		if err != nil {
@@ -231,6 +241,10 @@ func TestWords(t *testing.T) {
 		if got := tr.When(); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
+	}
+	leap := Trigger{Type: Recurring, Cron: "0 0 29 2 *", NextRunAt: time.Date(2028, 2, 29, 0, 0, 0, 0, time.UTC), Cooldown: 90 * time.Minute}
+	if got, want := leap.Fires(), "on the 29th of February at 00:00 UTC, next on Tue 2028-02-29 00:00 UTC, Sun 2032-02-29 00:00 UTC and Fri 2036-02-29 00:00 UTC, and not again for 90 minutes after it has fired"; got != want {
+		t.Errorf("%s\nwant\n%s", got, want)
 	}
 	tr := Trigger{ID: "g1", Type: Recurring, Title: "Sum \"up\"", Cron: "0 9 * * 1-5", Zone: "Europe/Berlin", NextRunAt: time.Date(2026, 10, 23, 7, 0, 0, 0, time.UTC)}
 	if got, want := tr.Line(), `g1 trigger recurring "Sum \"up\"": every weekday at 09:00 Europe/Berlin next="Fri 2026-10-23 09:00 Europe/Berlin, Mon 2026-10-26 09:00 Europe/Berlin, Tue 2026-10-27 09:00 Europe/Berlin"`; got != want {

@@ -31,7 +31,10 @@ type Issuer struct {
 // it changes nothing. The trigger is returned as it will be, except for what only
 // the commit knows.
 //
-// It fails on what no trigger can be made of; the error is for whoever asked.
+// It fails on what no trigger can be made of; the error is for whoever asked. Whether
+// the tasks and triggers that the condition names are there, and of the conversation,
+// it does not know: see [Store.Exists]. A trigger that names others is removed, and its
+// conversation told, when it is looked at first.
 func (is *Issuer) Create(d Draft) (Trigger, channel.Call, error) {
 	t, p, err := is.check(d)
 	if err != nil {
@@ -53,7 +56,7 @@ func (is *Issuer) Create(d Draft) (Trigger, channel.Call, error) {
 	if err != nil {
 		return Trigger{}, channel.Call{}, fmt.Errorf("create trigger %s: %w", t.ID, err)
 	}
-	return t, is.op(p, "create", t.ID, string(rowJSON), string(stateJSON), due, strconv.Itoa(MaxPerConversation)), nil
+	return t, is.op(p, "create", t.ID, string(rowJSON), string(stateJSON), due, strconv.Itoa(MaxPerConversation), ""), nil
 }
 
 // classOf says who can look at a trigger: anybody, or who has its files.

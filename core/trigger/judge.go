@@ -14,6 +14,7 @@ import (
 // Sights are what was seen of the world that a trigger waits for. What is not among
 // them is not known, and decides nothing.
 type Sights struct {
+	Busy     bool                 // the task that it started last is not over
 	Tasks    map[string]TaskSight // by id, of all that [Trigger.WatchedTasks] lists
 	Triggers map[string]bool      // of the triggers that the condition names: those there are
 	Files    map[string]FileSight // by pattern, of all that the condition names
@@ -38,6 +39,8 @@ type FileSight struct {
 // A Verdict is what a trigger does next.
 type Verdict struct {
 	Fire   *Firing           // nil: it does not
+	Skip   bool              // a run is left out, because the task that it started last is not over
+	Behind string            // that task, when a condition came true and waits for its end; "" for none
 	Leaves map[string]Leaf   // what is to be kept of the condition; nil: as it is
 	Due    time.Time         // when to look again; zero: when something is heard
 	Next   time.Time         // of a recurring one that was due: its next run
@@ -67,7 +70,7 @@ type Cause struct {
 
 // Writes reports whether the verdict changes the trigger.
 func (v Verdict) Writes(t Trigger) bool {
-	return v.Fire != nil || v.ran || v.Leaves != nil || v.Remove != "" || v.Error != t.LastError
+	return v.Fire != nil || v.ran || v.Leaves != nil || v.Remove != "" || v.Error != t.LastError || v.Behind != t.Behind
 }
 
 // Named gives the very task that an id in the condition means: itself, or of a
@@ -82,7 +85,7 @@ func (t Trigger) Named(id string) string {
 // WatchedTasks lists the tasks that the trigger must see to judge.
 func (t Trigger) WatchedTasks() []string {
 	var out []string
-	for _, id := range append(t.Condition.Tasks(), t.EvalTaskID) {
+	for _, id := range append(t.Condition.Tasks(), t.EvalTaskID, t.Behind) {
 		if id = t.Named(id); id != "" && !slices.Contains(out, id) {
 			out = append(out, id)
 		}
@@ -117,8 +120,13 @@ func (t Trigger) due() time.Time {
 }
 
 // Judge says what the trigger does at a moment, given what was seen. It is a
-// function of its arguments. look is how often files are looked at.
+// function of its arguments. look is how often files are looked at. Who has not seen
+// that the trigger is busy is told so when the verdict is settled, see [BusyError],
+// and judges again.
 func (t Trigger) Judge(now time.Time, s Sights, look time.Duration) Verdict {
+	if behind := s.Tasks[t.Behind]; behind.Found && !task.Over(behind.Status) {
+		s.Busy = true
+	}
 	v := t.judge(now, s, look)
 	v.now = now
 	return v
@@ -127,7 +135,7 @@ func (t Trigger) Judge(now time.Time, s Sights, look time.Duration) Verdict {
 func (t Trigger) judge(now time.Time, s Sights, look time.Duration) Verdict {
 	switch {
 	case t.Paused():
-		return Verdict{Error: t.LastError}
+		return Verdict{Error: t.LastError, Behind: t.Behind}
 	case t.Type == Conditional && t.Condition != nil:
 		return t.judgeCondition(now, s, look)
 	case t.Type != Recurring && t.Type != Scheduled:
@@ -151,8 +159,13 @@ func (t Trigger) judge(now time.Time, s Sights, look time.Duration) Verdict {
 	if v.Next.IsZero() {
 		v.Remove = "there is no further time at which it would run"
 	}
-	// A run that falls into the cooldown is left out.
-	if !now.Before(t.cooled()) {
+	// A run that falls into the cooldown is left out, and one that would join its task
+	// before the last is over.
+	switch {
+	case t.hot(now):
+	case s.Busy:
+		v.Skip = true
+	default:
 		v.Fire = &Firing{Slot: slotOf(at), At: at}
 	}
 	return v
@@ -161,11 +174,12 @@ func (t Trigger) judge(now time.Time, s Sights, look time.Duration) Verdict {
 func slotOf(at time.Time) string { return at.UTC().Format("2006-01-02T15:04:05.000Z") }
 
 // cooled is when the cooldown ends.
-func (t Trigger) cooled() time.Time {
-	if t.LastTriggeredAt.IsZero() {
-		return time.Time{}
-	}
-	return t.LastTriggeredAt.Add(t.Cooldown)
+func (t Trigger) cooled() time.Time { return t.LastTriggeredAt.Add(t.Cooldown) }
+
+// hot reports whether the cooldown lasts. Where the clock was put back by more than
+// that, it does not.
+func (t Trigger) hot(now time.Time) bool {
+	return !t.LastTriggeredAt.IsZero() && now.Sub(t.LastTriggeredAt).Abs() < t.Cooldown
 }
 
 // evalSlot is the last moment at or before at when the conversation's conditions
@@ -187,8 +201,9 @@ func (t Trigger) judgeCondition(now time.Time, s Sights, look time.Duration) Ver
 	base := maps.Clone(j.next)
 	v := Verdict{}
 	held := j.node(t.Condition, root)
-	hot := now.Before(t.cooled())
-	fires := held.is == yes && held.fresh && !hot
+	hot := t.hot(now)
+	ready := held.is == yes && held.fresh
+	fires := ready && !hot && !s.Busy
 	if fires {
 		v.Fire = j.fire(now, held)
 	} else {
@@ -202,15 +217,18 @@ func (t Trigger) judgeCondition(now time.Time, s Sights, look time.Duration) Ver
 		v.Remove = why
 		return v
 	}
-	if held.is == yes && held.fresh && hot {
+	if ready && hot {
 		v.Due = sooner(v.Due, t.cooled())
+	} else if ready && s.Busy {
+		// Its end is heard of, unless the task is lost.
+		v.Behind, v.Due = t.LastTaskID, sooner(v.Due, now.Add(lostAfter))
 	}
 	if len(t.Condition.Paths()) > 0 {
 		v.Due = sooner(v.Due, now.Add(look))
 	}
 	if t.Condition.asks() {
 		last, free := t.LastEvalAt, t.LastEvalAt.Add(EvalEvery)
-		if last.IsZero() {
+		if last.IsZero() || last.Sub(now) > EvalEvery { // never, or the clock was put back
 			last, free = t.CreatedAt, now
 		}
 		slot := t.evalSlot(now)

@@ -2,6 +2,7 @@ package trigger
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -100,16 +101,25 @@ func (s *Store) Watchers(ctx context.Context, c chat.Conversation, id string) ([
 	return s.get(ctx, ids, false)
 }
 
-// Exists says which triggers there are.
+// Exists says which triggers a conversation has. One of another conversation is none.
 func (s *Store) Exists(ctx context.Context, c chat.Conversation, ids []string) (map[string]bool, error) {
-	out := map[string]bool{}
-	p := s.keys.Partition(c.Key())
-	for _, id := range ids {
-		there, err := s.o.Client.HExists(ctx, stateKey(s.keys, p), id).Result()
-		if err != nil {
-			return nil, fmt.Errorf("look for trigger %s: %w", id, err)
+	out := make(map[string]bool, len(ids))
+	if len(ids) == 0 {
+		return out, nil
+	}
+	states, err := s.o.Client.HMGet(ctx, stateKey(s.keys, s.keys.Partition(c.Key())), ids...).Result()
+	if err != nil {
+		return nil, fmt.Errorf("look for %d triggers: %w", len(ids), err)
+	}
+	for i, id := range ids {
+		var st state
+		if text, there := states[i].(string); there {
+			if err := json.Unmarshal([]byte(text), &st); err != nil {
+				s.log.Error("trigger_unreadable", "trigger_id", id, "error", err) // and to scripts as if there were none
+				st = state{}
+			}
 		}
-		out[id] = there
+		out[id] = st.Conv == c.Key()
 	}
 	return out, nil
 }

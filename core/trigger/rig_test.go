@@ -3,6 +3,7 @@ package trigger
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -165,11 +166,21 @@ func (r *rig) end(n int) {
 	over.Go(func() { _ = p.Run(ctx) })
 	select {
 	case <-done:
-	case <-time.After(30 * time.Second):
+	case <-time.After(2 * time.Minute):
 		r.t.Error("the tasks did not end")
 	}
 	cancel()
 	over.Wait()
+}
+
+// over ends the task that a trigger started last, if it is not over.
+func (r *rig) over(id string) {
+	r.t.Helper()
+	if last := r.get(id).LastTaskID; last != "" {
+		if _, err := r.q.Cancel(r.t.Context(), last, ann, "enough"); err != nil {
+			r.t.Fatal(err)
+		}
+	}
 }
 
 // sights sees what a trigger waits for.
@@ -202,6 +213,12 @@ func (r *rig) look(id string, now time.Time, files map[string]FileSight) (Verdic
 	s.Files = files
 	v := t.Judge(now, s, 15*time.Second)
 	taskID, err := r.st.Settle(r.t.Context(), t, v, "", "")
+	var busy *BusyError
+	if errors.As(err, &busy) {
+		s.Busy = true
+		v = t.Judge(now, s, 15*time.Second)
+		taskID, err = r.st.Settle(r.t.Context(), t, v, "", "")
+	}
 	if err != nil {
 		r.t.Fatal(err)
 	}

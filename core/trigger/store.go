@@ -82,38 +82,53 @@ func (s *Store) Partitions() int { return s.keys.Partitions }
 var (
 	ErrFull     = fmt.Errorf("the conversation has %d triggers already", MaxPerConversation)
 	ErrCanceled = errors.New("what it belongs to was canceled")
+	ErrStrange  = errors.New("there is no such task or trigger in this conversation")
 )
 
 // Create creates a trigger by itself, as [Issuer.Create] does in a commit. It fails
-// with ErrFull or ErrCanceled. An id that exists already is no error.
+// with ErrFull, ErrCanceled, or ErrStrange when its condition names what is not there
+// or belongs to another conversation. An id that exists already is no error.
 func (s *Store) Create(ctx context.Context, d Draft) (Trigger, error) {
 	t, call, err := s.is.Create(d)
 	if err != nil {
 		return Trigger{}, err
 	}
-	did, _, err := s.perform(ctx, s.keys.Partition(d.Conversation.Key()), call)
-	if err == nil && did == "full" {
-		err = ErrFull
-	}
-	if err == nil && did == "canceled" {
-		err = ErrCanceled
+	call.Args[len(call.Args)-1] = "1" // what it names must be there
+	got, err := s.perform(ctx, s.keys.Partition(d.Conversation.Key()), call)
+	if err == nil {
+		switch got.did {
+		case "full":
+			err = ErrFull
+		case "canceled":
+			err = ErrCanceled
+		case "strange":
+			err = fmt.Errorf("condition: taskId %q: %w", got.what, ErrStrange)
+		}
 	}
 	if err != nil {
 		return Trigger{}, fmt.Errorf("create trigger %s: %w", t.ID, err)
 	}
-	got, err := s.Get(ctx, t.ID)
+	there, err := s.Get(ctx, t.ID)
 	if errors.Is(err, ErrUnknown) {
 		return t, nil // it has done its work already
 	}
-	return got, err
+	return there, err
 }
 
 // ErrLate says that a trigger has changed since it was read.
 var ErrLate = errors.New("the trigger has changed meanwhile")
 
+// A BusyError says that a trigger started nothing, because the task that it started
+// last is not over. Nothing has changed.
+type BusyError struct{ Task string }
+
+func (e *BusyError) Error() string {
+	return fmt.Sprintf("the task that it started last, %s, is not over", e.Task)
+}
+
 // Settle does what [Issuer.Settle] spells, by itself. It fails with ErrLate when the
-// trigger has changed since it was read, with ErrUnknown when it is gone, and with a
-// *[DraftError] when its task cannot be made.
+// trigger has changed since it was read, with ErrUnknown when it is gone, with a
+// *[BusyError], and with a *[DraftError] when its task cannot be made.
 func (s *Store) Settle(ctx context.Context, t Trigger, v Verdict, prompt, storage string) (taskID string, err error) {
 	call, taskID, err := s.is.Settle(t, v, prompt, storage)
 	if err != nil {
@@ -138,13 +153,15 @@ func (s *Store) Fault(ctx context.Context, t Trigger, now time.Time, why string)
 }
 
 func (s *Store) turn(ctx context.Context, t Trigger, call channel.Call) error {
-	did, repeated, err := s.perform(ctx, s.keys.Partition(t.Conversation.Key()), call)
+	got, err := s.perform(ctx, s.keys.Partition(t.Conversation.Key()), call)
 	switch {
 	case err != nil:
-	case did == "done", did == "unknown" && repeated: // the first try has removed it
+	case got.did == "done", got.did == "unknown" && got.repeated: // the first try has removed it
 		return nil
-	case did == "late":
+	case got.did == "late":
 		err = ErrLate
+	case got.did == "busy":
+		err = &BusyError{got.what}
 	default:
 		err = ErrUnknown
 	}
@@ -152,7 +169,7 @@ func (s *Store) turn(ctx context.Context, t Trigger, call channel.Call) error {
 }
 
 // Run does what [Issuer.RunNow] spells, by itself, and gives the id of the task. It
-// fails with ErrUnknown.
+// fails with ErrUnknown, and with a *[BusyError] while its last task is not over.
 func (s *Store) Run(ctx context.Context, id string) (taskID string, err error) {
 	t, err := s.Get(ctx, id)
 	if err != nil {
@@ -166,7 +183,8 @@ func (s *Store) Run(ctx context.Context, id string) (taskID string, err error) {
 }
 
 // Pause does what [Issuer.Pause] spells, by itself, whatever conversation the
-// trigger belongs to. again says that it was paused before. It fails with ErrUnknown.
+// trigger belongs to. again says that it was paused before, by who stands as high at
+// least, and that nothing has changed. It fails with ErrUnknown.
 func (s *Store) Pause(ctx context.Context, id string, by chat.Author, reason string) (again bool, err error) {
 	p, err := s.partition(id)
 	if err != nil {
@@ -179,14 +197,17 @@ func (s *Store) Pause(ctx context.Context, id string, by chat.Author, reason str
 	return s.change(ctx, p, "pause", id, call)
 }
 
+// ErrAbove says that somebody with a greater role has paused a trigger.
+var ErrAbove = errors.New("it was paused by somebody with a greater role")
+
 // Resume does what [Issuer.Resume] spells, by itself. again says that it was not
-// paused. It fails with ErrUnknown.
-func (s *Store) Resume(ctx context.Context, id string) (again bool, err error) {
+// paused. It fails with ErrUnknown or ErrAbove.
+func (s *Store) Resume(ctx context.Context, id string, by chat.Author) (again bool, err error) {
 	t, err := s.Get(ctx, id)
 	if err != nil {
 		return false, fmt.Errorf("resume: %w", err)
 	}
-	call, err := s.is.Resume(t)
+	call, err := s.is.Resume(t, by)
 	if err != nil {
 		return false, err
 	}
@@ -209,14 +230,18 @@ func (s *Store) Remove(ctx context.Context, id string) (Trigger, error) {
 }
 
 func (s *Store) change(ctx context.Context, p int, what, id string, call channel.Call) (again bool, err error) {
-	did, repeated, err := s.perform(ctx, p, call)
-	if err == nil && did == "unknown" && (what != "remove" || !repeated) {
+	got, err := s.perform(ctx, p, call)
+	switch {
+	case err != nil:
+	case got.did == "unknown" && (what != "remove" || !got.repeated):
 		err = ErrUnknown
+	case got.did == "above":
+		err = ErrAbove
 	}
 	if err != nil {
 		return false, fmt.Errorf("%s trigger %s: %w", what, id, err)
 	}
-	return did == "again", nil
+	return got.did == "again", nil
 }
 
 // RemoveChildren removes the triggers that have a task for their parent. It fits
@@ -243,25 +268,34 @@ func (s *Store) RemoveChildren(ctx context.Context, parent, conversation string,
 // Perform does a call of an [Issuer] by itself, in the partition of a conversation,
 // and says what it did in the words of lua/extension.lua.
 func (s *Store) Perform(ctx context.Context, c chat.Conversation, call channel.Call) (did string, err error) {
-	did, _, err = s.perform(ctx, s.keys.Partition(c.Key()), call)
-	return did, err
+	got, err := s.perform(ctx, s.keys.Partition(c.Key()), call)
+	return got.did, err
 }
 
-// perform does a call of the extension by itself; repeated says that Redis may have
-// seen it before.
-func (s *Store) perform(ctx context.Context, p int, c channel.Call) (did string, repeated bool, err error) {
+// An answer is what a call of the extension did, and what besides its own id it names.
+type answer struct {
+	did, what string
+	repeated  bool // Redis may have seen the call before
+}
+
+// perform does a call of the extension by itself.
+func (s *Store) perform(ctx context.Context, p int, c channel.Call) (answer, error) {
 	args := make([]any, len(c.Args))
 	for i, a := range c.Args {
 		args[i] = a
 	}
 	got, repeated, err := s.sure(ctx, p, callScript, append([]string{s.keys.Commits(p)}, c.Keys...), args...)
 	if err != nil {
-		return "", repeated, err
+		return answer{}, err
 	}
-	if len(got) < 2 {
-		return "", repeated, fmt.Errorf("the script answered %d parts, want 3", len(got))
+	if len(got) < 3 {
+		return answer{}, fmt.Errorf("the script answered %d parts, want 3", len(got))
 	}
-	return asString(got[1]), repeated, nil
+	a := answer{did: asString(got[1]), repeated: repeated}
+	if len(got) > 3 {
+		a.what = asString(got[3])
+	}
+	return a, nil
 }
 
 // sure calls a script until Redis has answered: what it did the first time, a repeat

@@ -150,6 +150,7 @@ func TestRecurring(t *testing.T) {
 		if v, _ := r.look(tr.ID, late.Add(time.Hour-time.Millisecond), nil); v.Fire != nil {
 			t.Error("it fires again too early")
 		}
+		r.over(tr.ID)
 		if v, id := r.look(tr.ID, late.Add(time.Hour), nil); v.Fire == nil || id == made.ID {
 			t.Error("it does not fire again")
 		}
@@ -220,98 +221,12 @@ func TestCooldownLeavesRunsOut(t *testing.T) {
 		for i := range 8 {
 			if v, _ := r.look(tr.ID, at, nil); v.Fire != nil {
 				fired = append(fired, i)
+				r.over(tr.ID)
 			}
 			at = at.Add(time.Minute)
 		}
 		if !cmp.Equal(fired, []int{0, 3, 6}) {
 			t.Errorf("it fired in the runs %v", fired)
-		}
-	})
-}
-
-func TestPauseAndResume(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, s *store.Store) {
-		t.Parallel()
-		now := time.Now().UTC().Truncate(time.Millisecond)
-		r := newRig(t, s, 1, func(o *Options) { o.Issuer.Now = func() time.Time { return now } })
-		ctx := t.Context()
-		tr := r.create(every("c", time.Hour))
-		for i, want := range []bool{false, true} {
-			if again, err := r.st.Pause(ctx, tr.ID, bob, "holiday"); err != nil || again != want {
-				t.Errorf("pause %d: %v, %v", i, again, err)
-			}
-		}
-		got := r.get(tr.ID)
-		if !got.Paused() || got.PausedBy != bob || got.PauseReason != "holiday" || len(got.NextRuns(3)) > 0 || !strings.Contains(got.Line(), `paused="holiday"`) {
-			t.Errorf("%+v", got)
-		}
-		if v := got.Judge(now.Add(100*time.Hour), Sights{}, time.Second); v.Fire != nil {
-			t.Error("it fires while it is paused")
-		}
-		if taken, err := r.st.Take(ctx, 0, nil); err != nil || taken.Next >= 0 {
-			t.Errorf("somebody waits for it: %+v, %v", taken, err)
-		}
-		// Two and a half hours later: the run of the third hour is the next.
-		planned := got.NextRunAt
-		now = planned.Add(90 * time.Minute)
-		for i, want := range []bool{false, true} {
-			if again, err := r.st.Resume(ctx, tr.ID); err != nil || again != want {
-				t.Errorf("resume %d: %v, %v", i, again, err)
-			}
-		}
-		if got := r.get(tr.ID); got.Paused() || !got.NextRunAt.Equal(planned.Add(2*time.Hour)) || got.PausedBy.ID != "" {
-			t.Errorf("planned for %s, it goes on at %s", planned, got.NextRunAt)
-		}
-		cron := Draft{Type: Recurring, Prompt: "x", Conversation: conv("c"), Requester: ann, Cron: "0 9 * * *", Zone: "Europe/Berlin"}
-		tr = r.create(cron)
-		if _, err := r.st.Pause(ctx, tr.ID, bob, ""); err != nil {
-			t.Fatal(err)
-		}
-		now = now.Add(72 * time.Hour)
-		if _, err := r.st.Resume(ctx, tr.ID); err != nil {
-			t.Fatal(err)
-		}
-		if got := r.get(tr.ID).NextRunAt; got.Sub(now) > 24*time.Hour || got.Before(now) {
-			t.Errorf("at %s it goes on at %s", now, got)
-		}
-		for _, err := range []error{
-			second(r.st.Pause(ctx, NewID(epoch, 0, 1), bob, "")), second(r.st.Resume(ctx, NewID(epoch, 0, 1))),
-			second(r.st.Remove(ctx, NewID(epoch, 0, 1))), second(r.st.Run(ctx, NewID(epoch, 0, 1))),
-		} {
-			if !errors.Is(err, ErrUnknown) {
-				t.Errorf("of no trigger: %v", err)
-			}
-		}
-	})
-}
-
-func second[T any](_ T, err error) error { return err }
-
-func TestRunNow(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, s *store.Store) {
-		t.Parallel()
-		r := newRig(t, s, 1)
-		tr := r.create(every("c", time.Hour))
-		if _, err := r.st.Pause(t.Context(), tr.ID, bob, ""); err != nil {
-			t.Fatal(err)
-		}
-		id, err := r.st.Run(t.Context(), tr.ID)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got := r.get(tr.ID)
-		if got.LastTaskID != id || got.Fired != 1 || !got.NextRunAt.Equal(tr.NextRunAt) || !got.LastRunAt.IsZero() || !got.Paused() || r.taskOf(id).SourceTriggerID != tr.ID {
-			t.Errorf("%+v", got)
-		}
-		if again, err := r.st.Run(t.Context(), tr.ID); err != nil || again == id {
-			t.Errorf("%s, %v", again, err)
-		}
-		once := r.create(Draft{Type: Scheduled, Prompt: "x", Conversation: conv("c"), Requester: ann, RunAt: time.Now().Add(time.Hour)})
-		if _, err := r.st.Run(t.Context(), once.ID); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := r.st.Get(t.Context(), once.ID); !errors.Is(err, ErrUnknown) {
-			t.Errorf("it would run a second time: %v", err)
 		}
 	})
 }

@@ -22,6 +22,10 @@ const (
 
 	// EvalEvery is the least time between two looks of a model at a condition.
 	EvalEvery = 900 * time.Second
+
+	// lostAfter is when a trigger looks itself whether a task is over whose end it
+	// would hear of.
+	lostAfter = 15 * time.Minute
 )
 
 // A Type says what makes a trigger fire.
@@ -65,6 +69,9 @@ type Trigger struct {
 	LastTriggeredAt time.Time
 	LastEvalAt      time.Time // when a model was asked last
 	Fired           int64
+	Skipped         int64     // runs of a recurring one that were left out because its task was not over
+	LastSkippedAt   time.Time // the last of them
+	Behind          string    // the task whose end it waits for to fire, though its condition came true
 	LastSlot        string
 	LastTaskID      string
 	LastError       string // why it could not do what it should

@@ -64,6 +64,9 @@ type state struct {
 	LastTriggered string            `json:"lastTriggered,omitempty"`
 	LastEval      string            `json:"lastEval,omitempty"`
 	Fired         string            `json:"fired,omitempty"`
+	Skipped       string            `json:"skipped,omitempty"`
+	LastSkipped   string            `json:"lastSkipped,omitempty"`
+	Behind        string            `json:"behind,omitempty"`
 	Slot          string            `json:"slot,omitempty"`
 	Task          string            `json:"task,omitempty"`
 	Error         string            `json:"error,omitempty"`
@@ -107,6 +110,7 @@ func readTrigger(id, rowJSON, stateJSON string) (Trigger, error) {
 
 		CreatedAt: moment(s.Created), NextRunAt: moment(s.Next), LastRunAt: moment(s.LastRun),
 		LastTriggeredAt: moment(s.LastTriggered), LastEvalAt: moment(s.LastEval), Fired: number(s.Fired),
+		Skipped: number(s.Skipped), LastSkippedAt: moment(s.LastSkipped), Behind: s.Behind,
 		LastSlot: s.Slot, LastTaskID: s.Task, LastError: s.Error, PausedAt: moment(s.Paused), PauseReason: s.PauseReason,
 		EvalTaskID: s.EvalTask, Started: s.Started, rev: s.Rev,
 	}

@@ -65,6 +65,18 @@ func (t Trigger) Fires() string {
 	return words
 }
 
+// Skips says how many runs were left out and why, such as "3 times because its task
+// was still running"; "" when none were.
+func (t Trigger) Skips() string {
+	switch t.Skipped {
+	case 0:
+		return ""
+	case 1:
+		return "once because its task was still running"
+	}
+	return fmt.Sprintf("%d times because its task was still running", t.Skipped)
+}
+
 // Zoned is the zone in which people think of this trigger's times.
 func (t Trigger) Zoned() string {
 	if t.Zone == "" {
@@ -112,8 +124,14 @@ func (t Trigger) Line() string {
 	if t.Fired > 0 {
 		fmt.Fprintf(&b, " fired=%d last=%s", t.Fired, strconv.Quote(Stamp(t.LastTriggeredAt, t.Zoned())))
 	}
+	if words := t.Skips(); words != "" {
+		fmt.Fprintf(&b, " skipped=%s", strconv.Quote(words))
+	}
 	if t.LastTaskID != "" {
 		b.WriteString(" task=" + t.LastTaskID)
+	}
+	if t.Behind != "" {
+		b.WriteString(" waits=" + strconv.Quote("for its task "+t.Behind+" to end, then it fires"))
 	}
 	if t.LastError != "" {
 		b.WriteString(" error=" + strconv.Quote(cut(oneLine(t.LastError), 300)))
@@ -206,7 +224,7 @@ func (c Cron) Words() string {
 			clock += fmt.Sprintf(" from minute %d", minutes[0])
 		}
 	case c.hourly:
-		clock = "every hour at minute " + list(minutes, strconv.Itoa)
+		clock = "every hour at minute " + runs(minutes, strconv.Itoa)
 	case len(minutes) == 1 && len(hours) > 3 && even(hours, 24):
 		clock = fmt.Sprintf("every %d hours from %02d:%02d", 24/len(hours), hours[0], minutes[0])
 	case len(minutes) == 1 && len(hours) > 3 && !strings.Contains(ranges(hours), ","):
@@ -224,7 +242,7 @@ func (c Cron) Words() string {
 	case even(minutes, 60):
 		clock = fmt.Sprintf("every %s in hour %s", span(time.Duration(60/len(minutes))*time.Minute), ranges(hours))
 	default:
-		clock = fmt.Sprintf("at minute %s of hour %s", list(minutes, strconv.Itoa), ranges(hours))
+		clock = fmt.Sprintf("at minute %s of hour %s", runs(minutes, strconv.Itoa), ranges(hours))
 	}
 	day := c.days()
 	if day == "" && !c.hourly && strings.HasPrefix(clock, "at ") {
@@ -236,7 +254,10 @@ func (c Cron) Words() string {
 	case strings.HasPrefix(clock, "at "):
 		return day + " " + clock
 	}
-	return clock + ", " + strings.Replace(day, "every ", "on every ", 1)
+	if strings.HasPrefix(day, "every ") {
+		day = "on " + day
+	}
+	return clock + ", " + day
 }
 
 // days says on which days; "" for all.
@@ -251,15 +272,15 @@ func (c Cron) days() string {
 		week = "every Saturday and Sunday"
 	default:
 		if dow[0] == 0 { // Sunday ends the week
-			dow = append(dow[1:], 0)
+			dow = append(dow[1:], 7)
 		}
-		week = "every " + list(dow, func(d int) string { return weekdays[d] })
+		week = "every " + runs(dow, func(d int) string { return weekdays[d%7] })
 	}
 	month := "every month"
 	if m := set(c.spec.Month, 1, 12); len(m) < 12 {
-		month = list(m, func(n int) string { return months[n] })
+		month = runs(m, func(n int) string { return months[n] })
 	}
-	dates := "on the " + list(set(c.spec.Dom, 1, 31), ordinal) + " of " + month
+	dates := "on the " + runs(set(c.spec.Dom, 1, 31), ordinal) + " of " + month
 	in := ""
 	if month != "every month" {
 		in = " in " + month
@@ -331,6 +352,26 @@ func list[T any](things []T, word func(T) string) string {
 		b.WriteString(word(n))
 	}
 	return b.String()
+}
+
+// runs joins the words of numbers that rise: of four and more in a row it gives the
+// first and the last, as in "1st to 7th and 15th".
+func runs(numbers []int, word func(int) string) string {
+	var parts []string
+	for i := 0; i < len(numbers); {
+		j := i
+		for j+1 < len(numbers) && numbers[j+1] == numbers[j]+1 {
+			j++
+		}
+		if j < i+3 {
+			j = i
+			parts = append(parts, word(numbers[i]))
+		} else {
+			parts = append(parts, word(numbers[i])+" to "+word(numbers[j]))
+		}
+		i = j + 1
+	}
+	return list(parts, func(s string) string { return s })
 }
 
 // ranges tells numbers with runs as "9 to 17".

@@ -177,9 +177,8 @@ func (p *pending) response() llm.Response {
 }
 
 // hold keeps a call until somebody has decided about it, and gives the question. What
-// cannot be shown whole is not asked for: the model is told so, and ask is nil.
+// nobody can look at whole is not asked for: the model is told so, and ask is nil.
 func (j *job) hold(ctx context.Context, h *held) (ask *chat.TaskQuestion, err error) {
-	text := whole(h.call)
 	p := &pending{Digest: digest(h.call.Name, h.call.Arguments), What: history.Cut(h.call.Name+": "+bare(h.call), maxWhat), Name: h.call.Name, Text: h.resp.Text}
 	if j.o.Style != action.Block {
 		for _, c := range h.resp.ToolCalls {
@@ -187,21 +186,45 @@ func (j *job) hold(ctx context.Context, h *held) (ask *chat.TaskQuestion, err er
 		}
 	}
 	j.at.Pending = p
-	if len(text) > maxShown {
-		j.decline(fmt.Sprintf("not done: somebody would have to allow it, it takes %d bytes to show them, and at most %d can be shown; make it shorter, or go on without it", len(text), maxShown))
+	all, over := whole(h.call, maxWhole)
+	text, left := whole(h.call, maxShown)
+	detail := ""
+	if left > 0 {
+		detail = all
+		text += "\n\n" + j.seenWhole(fmt.Sprintf("This is the beginning and the end of it: %d bytes are left out.", left))
+	}
+	q := j.question(fmt.Sprintf("The task `%s` wants to use `%s`:\n\n%s\n\nIt waits for your word.", inline(j.task.Title), h.call.Name, text), detail, AllowOnce, AllowAgain, Refuse)
+	if over > 0 || !storable(q) {
+		j.decline(fmt.Sprintf("not done: somebody would have to allow it, and would have to see it whole; it has %d bytes of arguments, and about %d can be shown; make it shorter, or go on without it", len(h.call.Arguments), maxWhole))
 		return nil, j.save(ctx)
 	}
-	return j.ask(ctx, fmt.Sprintf("The task `%s` wants to use `%s`:\n\n%s\n\nIt waits for your word.", inline(j.task.Title), h.call.Name, text), AllowOnce, AllowAgain, Refuse)
+	return j.ask(ctx, q)
+}
+
+// seenWhole says how to see what a question does not show.
+func (j *job) seenWhole(why string) string {
+	return fmt.Sprintf("%s The command `task %s` shows all of it.", why, j.task.ID)
+}
+
+// question is the one about the pending call. detail is all that it does not show.
+func (j *job) question(text, detail string, options ...string) chat.TaskQuestion {
+	return chat.TaskQuestion{
+		// No other question of the task has this id, also where its checkpoint was lost.
+		ID:       fmt.Sprintf("approve-%d-%s-%s", j.at.Rounds, strconv.FormatInt(j.o.Now().UnixNano(), 36), j.at.Pending.Digest[:8]),
+		Question: text, Detail: detail, Options: options, Default: Refuse,
+	}
+}
+
+// storable reports whether a question is short enough to be kept, as it is encoded.
+func storable(q chat.TaskQuestion) bool {
+	data, err := json.Marshal(q)
+	return err == nil && len(data) <= chat.MaxText
 }
 
 // ask ends a run with the question about its pending call.
-func (j *job) ask(ctx context.Context, text string, options ...string) (*chat.TaskQuestion, error) {
+func (j *job) ask(ctx context.Context, q chat.TaskQuestion) (*chat.TaskQuestion, error) {
 	p := j.at.Pending
-	p.Ask = chat.TaskQuestion{
-		// No other question of the task has this id, also where its checkpoint was lost.
-		ID:       fmt.Sprintf("approve-%d-%s-%s", j.at.Rounds, strconv.FormatInt(j.o.Now().UnixNano(), 36), p.Digest[:8]),
-		Question: text, Options: options, Default: Refuse,
-	}
+	p.Ask = q
 	if err := j.save(ctx); err != nil {
 		return nil, err
 	}
@@ -318,13 +341,18 @@ func (j *job) begin(ctx context.Context, a *Approvals, prompt string) (ask *chat
 	if !a.names(ExpertTool) || slices.Contains(j.at.Allowed, d) {
 		return nil, nil
 	}
-	text := fenced(prompt)
+	text, detail := fenced(prompt), ""
 	if len(text) > maxShown {
 		for most := maxShown; len(text) > maxShown; most /= 2 {
 			text = fenced(strings.TrimSpace(history.Cut(prompt, most)))
 		}
-		text += fmt.Sprintf("\n\nThis is the beginning of %d bytes; the command `task %s` shows it whole.", len(prompt), j.task.ID)
+		text += "\n\n" + j.seenWhole(fmt.Sprintf("This is the beginning of %d bytes.", len(prompt)))
+		detail, _ = excerpt(prompt, maxWhole)
 	}
 	j.at.Pending = &pending{Digest: d, What: history.Cut(ExpertTool+": "+prompt, maxWhat), Name: ExpertTool}
-	return j.ask(ctx, fmt.Sprintf("The task `%s` wants to hand this to the expert, which then runs commands by itself:\n\n%s\n\nIt waits for your word.", inline(j.task.Title), text), AllowOnce, Refuse)
+	q := j.question(fmt.Sprintf("The task `%s` wants to hand this to the expert, which then runs commands by itself:\n\n%s\n\nIt waits for your word.", inline(j.task.Title), text), detail, AllowOnce, Refuse)
+	if !storable(q) { // its prompt can be looked up, too
+		q.Detail, _ = excerpt(prompt, maxWhole/6)
+	}
+	return j.ask(ctx, q)
 }

@@ -15,35 +15,101 @@ import (
 
 // The bounds of what a person is shown of a call, in bytes.
 const (
-	maxShown = 3000 // whole, or it is not asked for
-	maxWhat  = 400  // in the audit trail
+	maxShown = 3000   // in the question
+	maxWhole = 20_000 // where they look it up; what is longer is not asked for
+	maxWhat  = 400    // in the audit trail
 	maxTitle = 120
 )
 
-// whole is a call as people decide about it: whole, in a block of code that nothing in
-// it can end, and with nothing in it that does not show.
-func whole(c action.Call) string {
-	if c.Name != action.ExecShell.Name {
-		return "```\n" + plainJSON(string(c.Arguments)) + "\n```"
+// whole is a call as people decide about it: each of its arguments, in blocks of code
+// that nothing in them can end, and with nothing in them that does not show. Of what is
+// long at most so many bytes are shown, its beginning and its end; left is how much that
+// leaves out.
+func whole(c action.Call, most int) (text string, left int) {
+	main, rest := argued(c)
+	if rest != "" {
+		rest = "\n\n" + rest
 	}
+	// What goes with it is short, or no longer shorter than what it goes with.
+	text, left = excerpt(main, max(most-len(rest), most/2))
+	return text + rest, left
+}
+
+// argued is what a call is about, and what else it says.
+func argued(c action.Call) (main, rest string) {
 	var command action.Command
-	if err := json.Unmarshal(c.Arguments, &command); err != nil {
-		return "```\n" + plainJSON(string(c.Arguments)) + "\n```" // unreachable: it fits the schema
+	var all map[string]json.RawMessage
+	if c.Name != action.ExecShell.Name || json.Unmarshal(c.Arguments, &command) != nil || json.Unmarshal(c.Arguments, &all) != nil {
+		return plainJSON(string(c.Arguments)), ""
 	}
-	text := fenced(command.Command)
+	var more []string
 	if command.Workdir != "" && command.Workdir != "." {
-		text += "\n\nin the folder\n\n" + fenced(command.Workdir)
+		more = append(more, "in the folder\n\n"+fenced(command.Workdir))
 	}
-	return text
+	if command.Timeout != 0 {
+		more = append(more, fmt.Sprintf("for at most %d seconds", command.Timeout))
+	}
+	for _, shown := range []string{"command", "workdir", "timeout"} {
+		delete(all, shown)
+	}
+	if len(all) > 0 { // such as the arguments of a later build
+		odd, err := json.Marshal(all)
+		if err != nil {
+			return plainJSON(string(c.Arguments)), "" // unreachable: it was JSON
+		}
+		more = append(more, "and with\n\n"+fenced(plainJSON(string(odd))))
+	}
+	return command.Command, strings.Join(more, "\n\n")
+}
+
+// excerpt is a text in a block of code, of at most so many bytes: a longer one is shown by
+// its beginning and its end, in a block each, with a sentence between them that says
+// what is left out.
+func excerpt(s string, most int) (text string, left int) {
+	if text = fenced(s); len(text) <= most {
+		return text, 0
+	}
+	for keep := most; ; keep = keep * 3 / 4 { // quoting makes some texts longer
+		head, tail := cutTo(s, keep*2/3), cutFrom(s, keep/3)
+		left = len(s) - len(head) - len(tail)
+		text = fmt.Sprintf("%s\n\n… %d bytes are left out here …\n\n%s", fenced(head), left, fenced(tail))
+		if len(text) <= most || keep < 8 {
+			return text, left
+		}
+	}
+}
+
+// cutTo is the beginning of a text, cutFrom its end, of at most so many bytes, at whole
+// characters.
+func cutTo(s string, most int) string {
+	for most > 0 && most < len(s) && !utf8.RuneStart(s[most]) {
+		most--
+	}
+	return s[:min(most, len(s))]
+}
+
+func cutFrom(s string, most int) string {
+	from := max(0, len(s)-most)
+	for from < len(s) && !utf8.RuneStart(s[from]) {
+		from++
+	}
+	return s[from:]
 }
 
 // bare is what a call would do, for a list.
 func bare(c action.Call) string {
 	var command action.Command
-	if c.Name == action.ExecShell.Name && json.Unmarshal(c.Arguments, &command) == nil {
-		return command.Command
+	if c.Name != action.ExecShell.Name || json.Unmarshal(c.Arguments, &command) != nil {
+		return string(c.Arguments)
 	}
-	return string(c.Arguments)
+	with := ""
+	if command.Workdir != "" && command.Workdir != "." {
+		with += fmt.Sprintf(" (in the folder %q)", command.Workdir)
+	}
+	if command.Timeout != 0 {
+		with += fmt.Sprintf(" (for at most %d s)", command.Timeout)
+	}
+	return history.Cut(command.Command, maxWhat-100) + history.Cut(with, 100)
 }
 
 // fenced is a text in a block of code: as it is, or quoted where it holds what could

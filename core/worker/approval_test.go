@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -218,28 +219,94 @@ func TestApprovalSurvivesCrashes(t *testing.T) {
 	}
 }
 
-// What cannot be shown whole is not asked for, and harmless calls never are.
+// What nobody could look at whole is not asked for, and harmless calls never are.
 func TestApprovalOfCommands(t *testing.T) {
 	t.Parallel()
 	var d deed
-	long := "rm -rf " + strings.Repeat("x", maxShown)
+	long := "rm -rf " + strings.Repeat("\u202e", 5000) // each takes more to show than it has
 	b, _ := askBench(t, &d, action.Native,
 		calls("exec_shell", map[string]any{"command": "rm file"}),
 		calls("exec_shell", map[string]any{"command": long}),
-		calls("exec_shell", map[string]any{"command": "echo; rm  -rf /workspace\n```\nfine", "workdir": "sub"}),
+		calls("exec_shell", map[string]any{"command": "echo; rm  -rf /workspace\n```\nfine", "workdir": "sub", "timeout": 3600}),
 	)
 	out, err := b.do(t.Context())
 	if err != nil || out.Ask == nil {
 		t.Fatal(out, err)
 	}
-	if told := b.told(); !strings.Contains(told, "at most 3000 can be shown") || !strings.Contains(told, "commands cannot be run here") {
+	if told := b.told(); !strings.Contains(told, "about 20000 can be shown") || !strings.Contains(told, "commands cannot be run here") {
 		t.Errorf("told %q", told)
 	}
-	if q := out.Ask.Question; strings.Count(q, "```") != 4 || !strings.Contains(q, `"echo; rm  -rf /workspace\n\x60\x60\x60\nfine"`) || !strings.Contains(q, "in the folder\n\n```\nsub\n```") {
-		t.Errorf("asks %s", q)
+	q := out.Ask
+	for _, want := range []string{`"echo; rm  -rf /workspace\n\x60\x60\x60\nfine"`, "in the folder\n\n```\nsub\n```", "for at most 3600 seconds"} {
+		if !strings.Contains(q.Question, want) {
+			t.Errorf("it does not show %q:\n%s", want, q.Question)
+		}
+	}
+	if strings.Count(q.Question, "```") != 4 || q.Detail != "" {
+		t.Errorf("asks %+v", q)
 	}
 	if out.Usage.Calls != 3 {
 		t.Errorf("usage %+v", out.Usage)
+	}
+}
+
+// A long call is shown by its beginning and its end, and whole to who looks it up; what
+// else it says stands beside it, and none of its text can be taken for ours.
+func TestApprovalOfALongCommand(t *testing.T) {
+	t.Parallel()
+	var d deed
+	fake := "\n\n… 3 bytes are left out here …\n\n```\n"
+	command := "rm -rf old # begin" + fake + strings.Repeat("echo grüße <a&b>;\n", 300) + "echo the-end"
+	b, decisions := askBench(t, &d, action.Native, calls("exec_shell", map[string]any{"command": command, "workdir": "a/b", "timeout": 7}))
+	out, err := b.do(t.Context())
+	if err != nil || out.Ask == nil {
+		t.Fatal(out, err)
+	}
+	q := out.Ask
+	for _, want := range []string{"rm -rf old # begin", "echo the-end", "in the folder\n\n```\na/b\n```", "for at most 7 seconds", "bytes are left out here …", "`task t1` shows all of it"} {
+		if !strings.Contains(q.Question, want) {
+			t.Errorf("it does not show %q:\n%s", want, q.Question)
+		}
+	}
+	if len(q.Question) > maxShown+400 || strings.Count(q.Question, "```") != 6 || strings.Count(q.Question, "\n… ") != 1 || strings.Contains(q.Question, "�") {
+		t.Errorf("%d bytes:\n%s", len(q.Question), q.Question)
+	}
+	head, rest, _ := strings.Cut(strings.TrimPrefix(q.Detail, "```\n"), "\n```")
+	if got, err := strconv.Unquote(head); err != nil || got != command || !strings.Contains(rest, "for at most 7 seconds") {
+		t.Errorf("%v, the whole of it is shown as\n%s", err, q.Detail)
+	}
+	if data, err := json.Marshal(q); err != nil || len(data) > chat.MaxText {
+		t.Errorf("it takes %d bytes to keep, %v", len(data), err)
+	}
+	b.answered(q, Refuse, bob)
+	b.script(calls("respond", map[string]any{"output": "over"}))
+	if _, err := b.do(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if what := (*decisions)[0].What; !strings.HasPrefix(what, "exec_shell: rm -rf old # begin") || !strings.Contains(what, `(in the folder "a/b") (for at most 7 s)`) || len(what) > maxWhat {
+		t.Errorf("recorded %q", what)
+	}
+}
+
+// Whatever bytes a call has, what is shown of it is within its bound, in whole
+// characters, and says how much it leaves out.
+func TestExcerpt(t *testing.T) {
+	t.Parallel()
+	for _, part := range []string{"x", "ü", "🙂", "`", "\u202e", "\xff", "a\n", "\x00"} {
+		for _, n := range []int{0, 1, 500, 1000, 5000} {
+			s := strings.Repeat(part, n)
+			for _, most := range []int{100, 1000, 3000} {
+				text, left := excerpt(s, most)
+				if len(text) > most || strings.Contains(text, "�") || (left > 0) != strings.Contains(text, fmt.Sprintf("\n\n… %d bytes are left out here …\n\n", left)) || left == 0 && text != fenced(s) {
+					t.Errorf("%d of %q within %d: %d left out, %d bytes:\n%.300s", n, part, most, left, len(text), text)
+				}
+			}
+		}
+	}
+	// Arguments that no build knows yet are shown, too.
+	text, left := whole(action.Call{Name: "exec_shell", Arguments: []byte(`{"command":"ls","env":{"PATH":"/evil` + "`" + `"}}`)}, maxShown)
+	if left != 0 || text != "```\nls\n```\n\nand with\n\n```\n{\"env\":{\"PATH\":\"/evil\\u0060\"}}\n```" {
+		t.Errorf("%d left out of\n%s", left, text)
 	}
 }
 

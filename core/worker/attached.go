@@ -102,11 +102,11 @@ func fileName(s string) string {
 		}
 		return r
 	}, strings.ToValidUTF8(s, "_"))
-	s = strings.TrimLeft(strings.TrimSpace(s), ".-")
-	if len(s) > most { // the end tells what kind of file it is
+	if s = strings.TrimSpace(s); len(s) > most { // the end tells what kind of file it is
 		s = strings.ToValidUTF8(s[len(s)-most:], "")
 	}
-	if s == "" {
+	// Last, since a cut may leave them at the beginning.
+	if s = strings.TrimLeft(s, ".- "); s == "" {
 		return "file"
 	}
 	return s

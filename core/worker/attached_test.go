@@ -75,6 +75,9 @@ func TestFileName(t *testing.T) {
 			t.Errorf("%q became %q, want %q", in, got, want)
 		}
 	}
+	if got := fileName(strings.Repeat("x", 200) + strings.Repeat("-", 116) + ".pdf"); got != "pdf" {
+		t.Errorf("a cut leaves %q", got)
+	}
 	if got := fileName(strings.Repeat("é", 200) + ".pdf"); len(got) > 120 || !strings.HasSuffix(got, ".pdf") {
 		t.Errorf("a long name became %q", got)
 	}

@@ -178,6 +178,7 @@ type expertWork struct {
 	*job
 	e    *Expert
 	home string
+	via  *relay // to its model; nil where the agent has a way of its own
 	talk *talk
 	pace pace
 }
@@ -235,8 +236,14 @@ func (w *expertWork) turn(ctx context.Context, prompt string, facts []prompts.Fa
 		return nil, err
 	}
 	s := w.at.Agent
+	if w.e.o.Agent == Codex {
+		if w.via, err = newRelay(w.e.o.Endpoint, w.log); err != nil {
+			return nil, err
+		}
+		defer w.via.close()
+	}
 	a := w.newAccount()
-	p, input := w.e.program(s, w.home, w.files.HostDir(), text)
+	p, input := w.e.program(s, w.via, w.home, w.files.HostDir(), text)
 	w.talk = w.e.o.Talks.begin(w.log, w.task, w.e.o.Agent, s.Thread, text, w.e.o.Now())
 	stderr, err := w.attend(ctx, p, input, a)
 	err = w.verdict(ctx, a, stderr, err)
@@ -286,6 +293,9 @@ func (w *expertWork) clean(s string) string {
 	s = strings.NewReplacer(w.files.HostDir(), sandbox.Inside, w.home, agentHome).Replace(s)
 	if key := w.e.o.Endpoint.Key; len(key) >= 6 {
 		s = strings.ReplaceAll(s, key, "[secret]")
+	}
+	if w.via != nil { // it is worth nothing any more, and looks like what is
+		s = strings.ReplaceAll(s, w.via.Token, "[secret]")
 	}
 	return s
 }

@@ -209,6 +209,7 @@ func (a *codexAccount) ended(exit error) error {
 // failed words why Codex gave up. What its endpoint answered may name addresses and
 // parts of a key, so the common reasons have words of ours.
 func (a *codexAccount) failed(why string) error {
+	why = addresses.ReplaceAllString(why, "[address]") // whose ports are no status
 	low := strings.ToLower(why)
 	has := func(all ...string) bool {
 		for _, s := range all {
@@ -223,7 +224,7 @@ func (a *codexAccount) failed(why string) error {
 		// The talk is full, so that only a new one can go on.
 		*a.state = agentState{Lost: true}
 		return errors.New("the work has become longer than the language model can read")
-	case has("401", "403", "unauthorized", "forbidden", "invalid_api_key", "404 not found", "model_not_found"):
+	case refusedStatus.MatchString(low), has("unauthorized", "forbidden", "invalid_api_key", "404 not found", "model_not_found"):
 		return errors.New("the agent's language model is not set up correctly")
 	case has("quota", "usage limit", "billing"):
 		return errors.New("the quota of the agent's language model is used up")
@@ -232,10 +233,13 @@ func (a *codexAccount) failed(why string) error {
 	case has("connection failed", "stream disconnected", "error sending request", "timed out", "timeout", "500 ", "502 ", "503 ", "504 ", "waiting for network"):
 		return errors.New("the agent's language model could not be reached or took too long")
 	}
-	return fmt.Errorf("the agent gave up: %s", a.clean(brief(addresses.ReplaceAllString(why, "[address]"), 300)))
+	return fmt.Errorf("the agent gave up: %s", a.clean(brief(why, 300)))
 }
 
-var addresses = regexp.MustCompile(`https?://[^\s,;)"']+`)
+var (
+	addresses     = regexp.MustCompile(`https?://[^\s,;)"']+`)
+	refusedStatus = regexp.MustCompile(`\b40[13]\b`)
+)
 
 func (a *codexAccount) output() string { return strings.TrimSpace(a.last) }
 

@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"mimikit/core/store/storetest"
 	"mimikit/core/task"
 )
 
@@ -131,6 +132,7 @@ func realBench(t *testing.T, e *endpoint, edit ...func(*ExpertOptions)) *expertB
 		o.Endpoint = AgentEndpoint{Key: "sk-real-codex-test", Model: "gpt-5", BaseURL: "http://127.0.0.1:1/v1"}
 		if e != nil {
 			o.Endpoint.BaseURL = e.URL + "/v1"
+			o.Env = map[string]string{"OF_THE_AGENT": e.Listener.Addr().String()}
 		}
 		walls := &Walls{}
 		if walls.try(t.Context()) == nil {
@@ -142,6 +144,9 @@ func realBench(t *testing.T, e *endpoint, edit ...func(*ExpertOptions)) *expertB
 	})
 	b.found = nil
 	if err := b.Available(t.Context()); err != nil {
+		if strings.Contains(err.Error(), "the walls that") { // no namespaces within namespaces
+			t.Skip(err)
+		}
 		t.Fatal(err)
 	}
 	t.Log(b.Describe())
@@ -198,6 +203,39 @@ func TestRealCodexWorks(t *testing.T) {
 	}
 }
 
+// Where its own walls are not to be had, its commands are within ours alone: they see
+// no key of ours, whatever they look at, and what they see of it is worth nothing.
+func TestRealCodexInOurWallsAlone(t *testing.T) {
+	t.Parallel()
+	e := newEndpoint(t,
+		reply{run: "cat /proc/[0-9]*/environ /proc/[0-9]*/cmdline 2>&1 | tr '\\0' '\\n'; grep -ars 'sk[-]real' /agent /tmp /etc; echo the end"},
+		reply{say: "Looked."})
+	b := realBench(t, e, func(o *ExpertOptions) {
+		o.Network = true
+		o.Endpoint.Headers = map[string]string{"X-Org": "hunter22"}
+	})
+	if b.o.Walls == nil {
+		t.Skip("no walls are to be had")
+	}
+	b.found.inner = false
+	if out, err := b.do(t.Context()); err != nil || out.Output != "Looked." {
+		t.Fatalf("%+v, %v", out, err)
+	}
+	_, saw, ok := strings.Cut(e.requests()[1], "function_call_output")
+	if !ok || !strings.Contains(saw, "the end") || !strings.Contains(saw, "base_url") {
+		t.Fatalf("the command did not look: %s", saw)
+	}
+	for _, leak := range []string{"sk-real", "hunter22"} {
+		if strings.Contains(saw, leak) {
+			t.Errorf("its command saw %q: %s", leak, saw)
+		}
+	}
+	if e.keys[0] != "Bearer sk-real-codex-test" {
+		t.Errorf("asked with %q", e.keys[0])
+	}
+	t.Logf("the token of the run was seen: %v", strings.Contains(saw, agentKey+"="))
+}
+
 func TestRealCodexFails(t *testing.T) {
 	t.Parallel()
 	b := realBench(t, newEndpoint(t, reply{status: 401}))
@@ -238,9 +276,10 @@ func TestRealCodexIsRefusedConnection(t *testing.T) {
 	}
 	at := l.Addr().String()
 	_ = l.Close()
-	b := realBench(t, nil, func(o *ExpertOptions) { o.Stall, o.Endpoint.BaseURL = 15*time.Second, "http://"+at+"/v1" })
+	b := realBench(t, nil, func(o *ExpertOptions) { o.Endpoint.BaseURL = "http://" + at + "/v1" })
 	out, err := b.do(t.Context())
-	if !errors.Is(err, errStalled) || !strings.Contains(err.Error(), "could not be reached") {
+	// By itself Codex waits for a network for ever; the relay is always there, and tells it.
+	if err == nil || errors.Is(err, errStalled) || !strings.Contains(err.Error(), "could not be reached") {
 		t.Errorf("%+v, %v", out, err)
 	}
 	var final *task.FinalError
@@ -249,14 +288,19 @@ func TestRealCodexIsRefusedConnection(t *testing.T) {
 	}
 }
 
-// processes are those whose command line names this bench's folders.
+// processes are those of this bench's agent: Codex names its endpoint in its command
+// line, and what it starts has its environment.
 func (b *expertBench) processes() []int {
+	to, err := b.o.Endpoint.address()
+	if err != nil {
+		b.t.Fatal(err)
+	}
 	var out []int
 	all, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, f := range all {
 		line, err := os.ReadFile(f)
 		env, _ := os.ReadFile(filepath.Join(filepath.Dir(f), "environ"))
-		if err == nil && (strings.Contains(string(line), b.o.Homes) || strings.Contains(string(env), b.o.Homes)) {
+		if err == nil && (strings.Contains(string(line), to.Host) || strings.Contains(string(env), "OF_THE_AGENT="+to.Host+"\x00")) {
 			if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(f))); err == nil && pid != os.Getpid() {
 				out = append(out, pid)
 			}
@@ -277,21 +321,18 @@ func TestRealCodexIsCanceled(t *testing.T) {
 		ended <- err
 	}()
 	e.await(t, 1)
-	for end := time.Now().Add(time.Minute); !strings.Contains(strings.Join(b.told(), "\n"), EventCommandStart); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("no command was started: %q", b.told())
+	storetest.Eventually(t, "a command that runs", func() error {
+		if told := b.told(); !strings.Contains(strings.Join(told, "\n"), EventCommandStart) {
+			return fmt.Errorf("told %q", told)
 		}
-	}
+		return nil
+	})
 	if len(b.processes()) == 0 {
 		t.Error("there is no process to be seen")
 	}
-	began := time.Now()
 	cancel(task.ErrCanceled)
-	if err := <-ended; !errors.Is(err, task.ErrCanceled) {
+	if err := <-ended; !errors.Is(err, task.ErrCanceled) { // long before its commands would
 		t.Errorf("ended with %v", err)
-	}
-	if took := time.Since(began); took > 10*time.Second {
-		t.Errorf("it took %s to end", took)
 	}
 	if left := b.processes(); len(left) > 0 {
 		t.Errorf("%v live on", left)

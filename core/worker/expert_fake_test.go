@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -81,6 +82,25 @@ func forEver() { select {} }
 func here() string {
 	dir, _ := os.Getwd()
 	return dir
+}
+
+// askModel asks the model at the address and with the key that Codex was started with,
+// and tells what it answers.
+func askModel(args []string) string {
+	_, base, _ := strings.Cut(strings.Join(args, " "), `base_url="`)
+	base, _, _ = strings.Cut(base, `"`)
+	req, err := http.NewRequest(http.MethodPost, base+"/responses", strings.NewReader(`{"input":"x"}`))
+	if err != nil {
+		return err.Error()
+	}
+	req.Header.Set("Authorization", "Bearer "+os.Getenv(agentKey))
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err.Error()
+	}
+	defer func() { _ = resp.Body.Close() }()
+	body, _ := io.ReadAll(resp.Body)
+	return fmt.Sprint(resp.StatusCode, " ", strings.TrimSpace(string(body)))
 }
 
 func behave(how string, args []string) {
@@ -169,6 +189,16 @@ func behave(how string, args []string) {
 		begin()
 		say("not json", "{}", "[1,2]", "\x00\xff\xfe", `{"type":5}`, "", `{"type":"thread.started","thread_id":"../../etc"}`, sayMessage("Still here."), completed(10))
 	case "silent": // ends well and says nothing
+	case "asks": // its model, as it was told to
+		begin()
+		say(sayMessage(askModel(args)), completed(10))
+	case "looks": // with a command of its, for what all processes here can be seen to hold
+		begin()
+		c := exec.Command("/bin/sh", "-c", "cat /proc/[0-9]*/environ /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' '\\n'; ls /proc; for p in /proc/[0-9]*; do ls -l $p/fd; done")
+		c.Env = []string{"PATH=/usr/bin:/bin"}
+		out, err := c.CombinedOutput()
+		note("proc", string(out))
+		say(sayMessage(askModel(args)+fmt.Sprint(" ", len(out) > 0, err != nil)), completed(10))
 	case "plain":
 		fmt.Println("looking")
 		fmt.Println("It is 42.")
@@ -183,16 +213,21 @@ func behave(how string, args []string) {
 type expertBench struct {
 	*Expert
 	memory
-	t    *testing.T
-	o    ExpertOptions
-	task task.Task
-	slow time.Duration // how long a report takes
+	t     *testing.T
+	o     ExpertOptions
+	task  task.Task
+	slow  time.Duration // how long a report takes
+	heard func(n int)   // told how many reports there are; may be nil
 }
 
 // Report takes its time.
 func (b *expertBench) Report(ctx context.Context, e task.Event) error {
-	time.Sleep(b.slow)
-	return b.memory.Report(ctx, e)
+	time.Sleep(b.slow) // in a bubble
+	err := b.memory.Report(ctx, e)
+	if b.heard != nil {
+		b.heard(len(b.events)) // one run reports from one goroutine
+	}
+	return err
 }
 
 func newExpertBench(t *testing.T, how string, edit ...func(*ExpertOptions)) *expertBench {

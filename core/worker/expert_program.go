@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,8 +11,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
-	"sort"
 	"strings"
 	"time"
 
@@ -22,12 +21,9 @@ import (
 // and what mends it.
 var ErrNoAgent = errors.New("no agent is to be had")
 
-// The environment variables that Codex gets its secrets in. Its commands do not see
-// them.
-const (
-	agentKey    = "MIMIKIT_EXPERT_KEY"
-	agentHeader = "MIMIKIT_EXPERT_HEADER_" // and a number
-)
+// agentKey is the environment variable that Codex gets the token of its relay in. Its
+// commands are not given it.
+const agentKey = "MIMIKIT_EXPERT_KEY"
 
 const openAI = "https://api.openai.com/v1"
 
@@ -94,6 +90,11 @@ func (e *Expert) look(ctx context.Context) (*agentProgram, error) {
 	if err != nil {
 		return nil, fmt.Errorf("look at the program %s: %w", e.o.Command, err)
 	}
+	if e.o.Agent == Codex {
+		if _, err := e.o.Endpoint.address(); err != nil {
+			return nil, err
+		}
+	}
 	p := &agentProgram{path: path, show: []string{filepath.Dir(path)}, version: filepath.Base(e.o.Command)}
 	if e.o.Agent == Codex {
 		if native := nativeCodex(path); native != "" {
@@ -144,7 +145,7 @@ func (e *Expert) probe(ctx context.Context, found *agentProgram, args ...string)
 		return -1, err.Error()
 	}
 	defer release()
-	p := e.placed(found, home, home, sandbox.Program{Args: args, Env: e.environment(home)})
+	p := e.placed(found, home, home, sandbox.Program{Args: args, Env: e.environment(home, nil)})
 	proc, err := sandbox.Start(ctx, p)
 	if err != nil {
 		return -1, err.Error()
@@ -178,14 +179,15 @@ func nativeCodex(path string) string {
 	return ""
 }
 
-// program is the agent's command line, and what it is given as input.
-func (e *Expert) program(s *agentState, home, workspace, text string) (sandbox.Program, string) {
+// program is the agent's command line, and what it is given as input. via is how Codex
+// reaches its model.
+func (e *Expert) program(s *agentState, via *relay, home, workspace, text string) (sandbox.Program, string) {
 	e.mu.Lock()
 	found := e.found
 	e.mu.Unlock()
-	p := sandbox.Program{Env: e.environment(home)}
+	p := sandbox.Program{Env: e.environment(home, via)}
 	if e.o.Agent == Codex {
-		p.Args = append([]string{"exec", "--json", "--skip-git-repo-check"}, e.codexSettings(found)...)
+		p.Args = append([]string{"exec", "--json", "--skip-git-repo-check"}, e.codexSettings(found, via)...)
 		p.Args = append(p.Args, e.o.Args...)
 		if s.Thread != "" {
 			p.Args = append(p.Args, "resume", s.Thread)
@@ -212,7 +214,7 @@ func (e *Expert) placed(found *agentProgram, home, workspace string, p sandbox.P
 }
 
 // environment is all that the agent is given of one.
-func (e *Expert) environment(home string) map[string]string {
+func (e *Expert) environment(home string, via *relay) map[string]string {
 	if e.o.Walls != nil {
 		home = agentHome
 	}
@@ -223,55 +225,31 @@ func (e *Expert) environment(home string) map[string]string {
 	env["HOME"] = home // whatever was allowed: conversations must not meet in one
 	if e.o.Agent == Codex {
 		env["CODEX_HOME"] = home
-		if e.o.Endpoint.Key != "" {
-			env[agentKey] = e.o.Endpoint.Key
-		}
-		for i, name := range e.headerNames() {
-			env[fmt.Sprint(agentHeader, i)] = e.o.Endpoint.Headers[name]
+		// The relay is on this machine, where no proxy of its own leads.
+		direct := strings.TrimPrefix(cmp.Or(env["NO_PROXY"], env["no_proxy"])+",127.0.0.1", ",")
+		env["NO_PROXY"], env["no_proxy"] = direct, direct
+		if via != nil {
+			env[agentKey] = via.Token
 		}
 	}
 	return env
 }
 
-func (e *Expert) headerNames() []string {
-	names := slices.Collect(maps.Keys(e.o.Endpoint.Headers))
-	sort.Strings(names)
-	return names
-}
-
 // codexSettings are Codex's settings, told by arguments, since what stands in its
 // home it may have written itself. None is a secret.
-func (e *Expert) codexSettings(found *agentProgram) []string {
-	end := e.o.Endpoint
-	base := end.BaseURL
-	if base == "" {
-		base = openAI
-	}
-	provider := "{name=\"mimikit\",wire_api=\"responses\",supports_websockets=false,base_url=" + quoted(base)
-	hidden := []string{}
-	if end.Key != "" {
-		provider += ",env_key=" + quoted(agentKey)
-		hidden = append(hidden, quoted(agentKey))
-	}
-	var headers []string
-	for i, name := range e.headerNames() {
-		variable := quoted(fmt.Sprint(agentHeader, i))
-		headers, hidden = append(headers, quoted(name)+"="+variable), append(hidden, variable)
-	}
-	if len(headers) > 0 {
-		provider += ",env_http_headers={" + strings.Join(headers, ",") + "}"
-	}
+func (e *Expert) codexSettings(found *agentProgram, via *relay) []string {
+	provider := "{name=\"mimikit\",wire_api=\"responses\",supports_websockets=false,base_url=" + quoted(via.Base) + ",env_key=" + quoted(agentKey) + "}"
 	all := []string{
-		`model_provider="mimikit"`, "model_providers.mimikit=" + provider + "}",
+		`model_provider="mimikit"`, "model_providers.mimikit=" + provider,
 		`approval_policy="never"`,
-		// What it is given is meant for its commands too, but for these.
-		`shell_environment_policy={inherit="all",ignore_default_excludes=true,exclude=[` + strings.Join(hidden, ",") + `]}`,
+		// What it is given is meant for its commands too, but for this.
+		`shell_environment_policy={inherit="all",ignore_default_excludes=true,exclude=[` + quoted(agentKey) + `]}`,
 		`features.shell_snapshot=false`, // it would write the environment into a file
 		`features.apps=false`, `features.plugins=false`, `features.remote_plugin=false`, `features.hooks=false`,
 		`web_search="disabled"`, `analytics.enabled=false`, `feedback.enabled=false`, `check_for_update_on_startup=false`, `history.persistence="none"`,
 	}
-	if end.Model != "" {
-		all = append(all, "model="+quoted(end.Model))
+	if model := e.o.Endpoint.Model; model != "" {
+		all = append(all, "model="+quoted(model))
 	}
 	switch {
 	case !found.inner:

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -33,8 +34,10 @@ var systemFiles = []string{
 	"/etc/resolv.conf", "/etc/hosts", "/etc/gai.conf",
 }
 
-// around makes of a program one within walls. Its environment goes along: bubblewrap's
-// own arguments would be in the list of processes.
+// around makes of a program one within walls. What bubblewrap is to do, and the
+// program's environment, it is told by a descriptor: its arguments would be in the list
+// of processes, and its own environment is one that everything within can look up,
+// whatever the program itself does to be private.
 func (w *Walls) around(p sandbox.Program, home string, show []string) sandbox.Program {
 	a := []string{
 		"--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try",
@@ -67,8 +70,12 @@ func (w *Walls) around(p sandbox.Program, home string, show []string) sandbox.Pr
 			a = append(a, "--ro-bind", file, file)
 		}
 	}
-	a = append(a, "--bind", home, agentHome, "--bind", p.Dir, sandbox.Inside, "--remount-ro", "/", "--chdir", sandbox.Inside, "--", p.Path)
-	p.Path, p.Args = cmp.Or(w.Program, "bwrap"), append(a, p.Args...)
+	a = append(a, "--bind", home, agentHome, "--bind", p.Dir, sandbox.Inside, "--remount-ro", "/", "--chdir", sandbox.Inside)
+	for _, name := range slices.Sorted(maps.Keys(p.Env)) {
+		a = append(a, "--setenv", name, p.Env[name])
+	}
+	p.Args = append([]string{"--args", "3", "--", p.Path}, p.Args...)
+	p.Path, p.Env, p.Told = cmp.Or(w.Program, "bwrap"), nil, [][]byte{[]byte(strings.Join(a, "\x00") + "\x00")}
 	return p
 }
 

@@ -15,6 +15,7 @@ import (
 	"mimikit/core/chat"
 	"mimikit/core/llm"
 	"mimikit/core/task"
+	"mimikit/core/telemetry"
 	"mimikit/core/workspace"
 	"mimikit/prompts"
 )
@@ -254,13 +255,16 @@ func (j *job) request(messages []llm.Message) llm.Request {
 
 // hooks report each action and keep a checkpoint after each round.
 func (j *job) hooks() action.Hooks {
+	var watch telemetry.Watch
 	return action.Hooks{
 		Start: func(ctx context.Context, s action.Step) {
+			watch.Begin()
 			j.note(ctx, EventActionStart, s, nil)
 		},
 		Done: func(ctx context.Context, s action.Step) {
+			watch.Acted(ctx, s.Call.Name, s.Kind != 0, string(s.Verdict))
 			j.note(ctx, EventActionEnd, s, map[string]any{"verdict": s.Verdict, "error": short(s.Error), "bytes": s.Answer})
-			j.log.InfoContext(ctx, "worker_action", "action", s.Call.Name, "round", j.at.Rounds+1, "verdict", s.Verdict, "mistake", s.Error)
+			j.log.InfoContext(ctx, "worker_action", "action", s.Named(), "round", j.at.Rounds+1, "verdict", s.Verdict)
 		},
 		Round: func(ctx context.Context, added []llm.Message) error {
 			j.at.Pending = nil // it was done in this round, if there was one

@@ -5,20 +5,24 @@
 -- keys: those of rows, those of tasks; then for what makes a task the key of its
 --   long prompt, if it has one
 -- args: op, signal channel, number of the partition, signal channel of tasks, then by op
---   create   id, row, state, when to look first (ms), most of a conversation
+--   create   id, row, state, when to look first (ms), most of a conversation, "1" when
+--            all that it names must be there
 --   turn     id, wish, args of a task's creation …
 --   ask      wish, args of a task's creation …
 --   heard    what: who waits for this task or trigger looks again
 --   answers  id, task that asked, JSON of the answers
 --   pause    id, conversation or "" for any, JSON of who, why, commit id
---   resume   id, conversation or "", when it runs next (ms) or "", when to look (ms), commit id
+--   resume   id, conversation or "", when it runs next (ms) or "", when to look (ms), commit id,
+--            JSON of who
 --   remove   id, conversation or ""
 -- apply gives {what it did, id, …}; "unknown" when there is no such trigger, or not
--- in that conversation.
+-- in that conversation; of a turn "busy", and which task, when it would start one while
+-- the one that it started last is not over.
 --
 -- A wish is a JSON object. Of a turn: commit; rev that the state must have, none for
 -- any; conv that it must be of, none for any; set, unset: fields of the state; due;
--- slot and task, when it fires; remove, when it goes; tell: fields of an entry of
+-- slot and task, when it fires; skip, when it leaves a run out; behind: the task whose
+-- end it waits for to fire; remove, when it goes; tell: fields of an entry of
 -- worker-result. Of an ask: commit, task, now, list of {id, rev, due}.
 local ops = {}
 
@@ -38,8 +42,15 @@ local function taskOf(K, conv, id)
   return t and t.conv == conv and t or nil
 end
 
--- wait notes that a trigger waits for a task or a trigger; forget takes it back.
+-- conversation is that of a task or a trigger, nil when there is none of that id.
+local function conversation(K, id)
+  return (fetch(K, id) or extensions.task.of(K.tasks, id) or {}).conv
+end
+
+-- wait notes that a trigger waits for a task or a trigger; forget takes it back. Of
+-- what belongs to another conversation it hears nothing.
 local function wait(K, id, conv, what, now)
+  if (conversation(K, what) or conv) ~= conv then return end
   call('ZADD', K.index, 0, 'w ' .. what .. ' ' .. id)
   if taskOf(K, conv, what) then tasks(K, now, 'watch', K.tasksSignal, K.p, what, id) end
 end
@@ -47,6 +58,37 @@ end
 local function forget(K, id, what, now)
   call('ZREM', K.index, 'w ' .. what .. ' ' .. id)
   tasks(K, now, 'unwatch', K.tasksSignal, K.p, what, id)
+end
+
+-- busy gives the task that a trigger started last while that is not over. One of
+-- which nothing is known any more is over.
+local function busy(K, st)
+  local t = taskOf(K, st.conv, st.task)
+  return t and not t.over and st.task or nil
+end
+
+-- names reports whether a trigger waits for a task by its condition.
+local function names(st, what)
+  for _, task in pairs(st.started or {}) do
+    if task == what then return true end
+  end
+  return string.find(' ' .. (st.watch or '') .. ' ', ' ' .. what .. ' ', 1, true) ~= nil
+end
+
+-- stand notes the task whose end a trigger waits for to fire, nil for none.
+local function stand(K, id, st, behind, now)
+  local was = st.behind
+  if was == behind then return end
+  st.behind = behind
+  if was and not names(st, was) then forget(K, id, was, now) end
+  if behind then wait(K, id, st.conv, behind, now) end
+end
+
+-- rank is the role of who is told as JSON, and their id.
+local function rank(who)
+  local ok, v = pcall(cjson.decode, who or '')
+  if not ok or type(v) ~= 'table' then return 0, '' end
+  return tonumber(v.role) or 0, v.id or ''
 end
 
 -- look has a trigger looked at now, and makes void what was judged before.
@@ -81,6 +123,7 @@ local function drop(K, id, st, now)
   for what in string.gmatch(st.watch or '', '%S+') do forget(K, id, what, now) end
   for _, what in pairs(st.started or {}) do forget(K, id, what, now) end
   if st.evalTask then forget(K, id, st.evalTask, now) end
+  if st.behind then forget(K, id, st.behind, now) end
   call('HDEL', K.rows, id)
   call('HDEL', K.state, id)
   call('ZADD', K.gone, now, id)
@@ -89,11 +132,11 @@ local function drop(K, id, st, now)
 end
 
 -- fired tells those that wait for the tasks of a trigger which one it has started.
-local function fired(K, id, task, now)
+local function fired(K, id, conv, task, now)
   for _, m in ipairs(under(K.index, 'w ' .. id)) do
     local other = last(m)
     local st = fetch(K, other)
-    if st then
+    if st and st.conv == conv then
       st.started = st.started or {}
       if st.started[id] and st.started[id] ~= task then forget(K, other, st.started[id], now) end
       st.started[id] = task
@@ -112,6 +155,9 @@ function ops.create(K, a, now)
   if call('ZSCORE', K.gone, id) then return {'gone', id} end
   local c = 'c ' .. st.conv
   if call('ZLEXCOUNT', K.index, '[' .. c .. ' ', '(' .. c .. '!') >= tonumber(a[9]) then return {'full', id} end
+  for what in string.gmatch(a[10] == '1' and st.watch or '', '%S+') do
+    if conversation(K, what) ~= st.conv then return {'strange', id, what} end
+  end
   -- What a canceled task would still start later is not kept.
   local parent = (st.parent or '') ~= '' and taskOf(K, st.conv, st.parent)
   if parent and parent.canceled then return {'canceled', id} end
@@ -135,6 +181,7 @@ function ops.turn(K, a, now)
   end
   if knows(st, w.commit) then return {'done', id} end
   if w.rev and st.rev ~= w.rev then return {'late', id} end
+  if w.task and busy(K, st) then return {'busy', id, st.task} end
   for name, v in pairs(w.set or {}) do st[name] = v end
   for _, name in ipairs(w.unset or {}) do st[name] = nil end
   commit(st, w.commit)
@@ -142,6 +189,9 @@ function ops.turn(K, a, now)
     create(K, a, 7, now)
     st.fired, st.task, st.slot = ms(num(st.fired) + 1), w.task, w.slot
   end
+  if w.skip then st.skipped = ms(num(st.skipped) + 1) end
+  -- What it still waits to fire for is not used up by a run out of turn.
+  stand(K, id, st, w.keep and st.behind and w.task or w.behind, now)
   if w.tell then
     w.tell[2] = call('HGET', K.stops, st.conv) or '0'
     call('XADD', K.results, '*', unpack(w.tell))
@@ -152,7 +202,7 @@ function ops.turn(K, a, now)
     schedule(K, id, st, not st.paused and w.due)
   end
   store(K, id, st)
-  if w.task then fired(K, id, w.task, now) end
+  if w.task then fired(K, id, st.conv, w.task, now) end
   if w.remove then drop(K, id, fetch(K, id) or st, now) end
   return {'done', id}
 end
@@ -195,7 +245,8 @@ function ops.pause(K, a, now)
   local id, st = a[5], fetch(K, a[5])
   if not of(st, a[6]) then return {'unknown', id} end
   if knows(st, a[9]) then return {'paused', id} end
-  if st.paused then return {'again', id} end
+  -- A greater role takes a pause over, so that only one as great may end it.
+  if st.paused and rank(a[7]) <= rank(st.pausedBy) then return {'again', id} end
   schedule(K, id, st, '')
   st.paused, st.pausedBy, st.pauseReason = ms(now), a[7], a[8]
   commit(st, a[9])
@@ -208,6 +259,9 @@ function ops.resume(K, a)
   if not of(st, a[6]) then return {'unknown', id} end
   if knows(st, a[9]) then return {'resumed', id} end
   if not st.paused then return {'again', id} end
+  local role, who = rank(st.pausedBy)
+  local mine, me = rank(a[10])
+  if role > math.max(mine, 1) and who ~= me then return {'above', id} end
   st.paused, st.pausedBy, st.pauseReason = nil, nil, nil
   commit(st, a[9])
   if a[7] ~= '' then st.next = a[7] end
