@@ -154,11 +154,11 @@ func ratioOf(a, b *contender) taskRatio {
 }
 
 func (c *benchTasksCmd) print(w io.Writer, all []*contender, idle *idleCost) error {
-	t := newTable("", "TASKS/S", "COMMANDS/TASK", "TRIPS/TASK", "BYTES/TASK", "HEAP", "PICK-UP P50", "P99")
+	t := newTable("", "TASKS/S", "COMMANDS/TASK", "TRIPS/TASK", "WIRE/TASK", "STORED/TASK", "HEAP", "PICK-UP P50", "P99")
 	for i := range all[0].full {
 		for _, x := range all {
 			f, s := x.full[i], x.slow[i]
-			t.row(x.name, fmt.Sprintf("%.0f", f.rate()), orUnknown(f.Commands), orUnknown(f.Trips), orUnknown(f.Bytes),
+			t.row(x.name, fmt.Sprintf("%.0f", f.rate()), orUnknown(f.Commands), orUnknown(f.Trips), orUnknown(f.Bytes), orUnknown(f.Stored),
 				fmt.Sprintf("%.1f MiB", float64(f.Heap)/(1<<20)), s.P50.Round(time.Microsecond), s.P99.Round(time.Microsecond))
 		}
 	}
@@ -190,7 +190,7 @@ func newline(yes bool) string {
 func (c *benchTasksCmd) printJSON(w io.Writer, all []*contender, idle *idleCost) error {
 	o, s := median(all[0].full), median(all[0].slow)
 	extra := map[string]any{
-		"tasks_per_sec": o.rate(), "redis_commands_per_task": o.Commands, "round_trips_per_task": o.Trips,
+		"tasks_per_sec": o.rate(), "redis_commands_per_task": o.Commands, "redis_stored_per_task": o.Stored, "round_trips_per_task": o.Trips,
 		"redis_bytes_per_task": o.Bytes, "heap_bytes": o.Heap,
 	}
 	ratios := map[string]any{}
