@@ -135,7 +135,7 @@ func (d *delivery) post(ctx context.Context, poster adapters.Poster, part adapte
 	if err != nil {
 		return d.failed(ctx, err)
 	}
-	d.done(id)
+	d.done(part, id)
 	return nil
 }
 
@@ -155,7 +155,7 @@ func (d *delivery) mark(ctx context.Context, poster adapters.Poster, part adapte
 			return false, d.unseen(ctx, err)
 		}
 		if id != "" {
-			d.done(id)
+			d.done(part, id)
 			return true, nil
 		}
 		d.p.Unseen = 0
@@ -183,10 +183,10 @@ func (d *delivery) left() time.Duration {
 // untilThen is how long the marker, or a wait that was committed, still holds.
 func (d *delivery) untilThen() time.Duration { return time.UnixMilli(d.p.Until).Sub(d.now()) }
 
-func (d *delivery) done(messageID string) {
+func (d *delivery) done(part adapters.Part, messageID string) {
 	d.p.Done = append(d.p.Done, messageID)
 	d.p.Posting, d.p.Until, d.p.Failures, d.p.Unseen = false, 0, 0, 0
-	if d.o.opt.Shown != nil && messageID != "" {
+	if d.o.opt.Shown != nil && messageID != "" && part.Index == part.Count-1 {
 		d.o.opt.Shown(d.reply, messageID)
 	}
 }

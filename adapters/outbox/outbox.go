@@ -39,7 +39,8 @@ type Options struct {
 	// Posted is told of every post and Looked of every look-up, for metrics. They may be nil.
 	Posted func(platform string, outcome Outcome, took time.Duration)
 	Looked func(platform string, found bool, err error)
-	// Shown is told which message shows a part of a reply, once it is known; a kill in
+	// Shown is told which message shows the last part of a reply, the one with its
+	// buttons, once it is known: then all of the reply is there to be read. A kill in
 	// between leaves it untold. It must not wait, and may be nil.
 	Shown func(r *chat.Reply, messageID string)
 }

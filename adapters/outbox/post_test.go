@@ -8,6 +8,7 @@ import (
 
 	"mimikit/adapters"
 	"mimikit/core/channel"
+	"mimikit/core/chat"
 )
 
 func TestParts(t *testing.T) {
@@ -44,6 +45,30 @@ func TestParts(t *testing.T) {
 			d.run()
 		}, `
 		look up 1
+		settle`)
+	})
+	t.Run("shown by its last part", func(t *testing.T) {
+		play(t, 2, func(d *desk) {
+			d.opt.Posted = nil
+			d.opt.Shown = func(r *chat.Reply, id string) { d.note("  %s shown by %s", r.ID, id) }
+			d.run()
+		}, `
+		mark done= posting until=20s
+		post 0 by 15s
+		mark done=m0 posting until=20s
+		post 1 by 15s
+		r1 shown by m1
+		settle`)
+	})
+	t.Run("shown by its last part, which an earlier run posted", func(t *testing.T) {
+		play(t, 2, func(d *desk) {
+			d.fresh, d.record = false, `{"done":["m0"],"posting":true}`
+			d.looks = []answer{{id: "m1"}}
+			d.opt.Shown = func(r *chat.Reply, id string) { d.note("  %s shown by %s", r.ID, id) }
+			d.run()
+		}, `
+		look up 1
+		r1 shown by m1
 		settle`)
 	})
 	t.Run("a reply that shows nothing", func(t *testing.T) {

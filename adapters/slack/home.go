@@ -30,14 +30,18 @@ type HomeSection struct {
 
 // A HomeRow is a thing and what can be done about it.
 type HomeRow struct {
-	Title   string
+	Title string
+	// Whole is what its buttons decide about. It is shown as it stands in place of the
+	// title, of which only a beginning is; what is too long for that has no buttons.
+	Whole   string
 	Detail  string
 	Buttons []chat.Button
 }
 
 const (
 	maxHomeBlocks = 100
-	maxHomeRows   = 20 // of a section
+	maxHomeRows   = 20   // of a section
+	maxHomeText   = 2900 // bytes of a block; Slack takes 3,000 characters
 	homeSoon      = 10 * time.Second
 )
 
@@ -107,15 +111,23 @@ func (l *Listener) homeBlocks(v HomeView, answer string) []slack.Block {
 }
 
 func homeRow(r HomeRow) []slack.Block {
-	text := "*" + strings.ReplaceAll(escape(shorten(strings.Join(strings.Fields(r.Title), " "), 300)), "*", "∗") + "*"
-	if r.Detail != "" {
-		text += "\n" + escape(shorten(r.Detail, 2000))
+	buttons, detail := r.Buttons, "\n"+escape(shorten(r.Detail, 2000))
+	if r.Detail == "" {
+		detail = ""
 	}
-	return append([]slack.Block{mrkdwn(text)}, rows(r.Buttons)...)
+	if whole := escape(r.Whole) + detail; r.Whole != "" && len(whole) <= maxHomeText {
+		return append([]slack.Block{mrkdwn(whole)}, rows(buttons)...)
+	} else if r.Whole != "" {
+		buttons, detail = nil, detail+"\n"+tooLongForHome
+	}
+	text := "*" + strings.ReplaceAll(escape(shorten(strings.Join(strings.Fields(r.Title), " "), 300)), "*", "∗") + "*"
+	return append([]slack.Block{mrkdwn(text + detail)}, rows(buttons)...)
 }
 
+const tooLongForHome = "It is too long to be shown here whole, so it is not decided here but where it was asked, or with the commands `questions` and `answer`."
+
 func mrkdwn(text string) *slack.SectionBlock {
-	return slack.NewSectionBlock(slack.NewTextBlockObject(slack.MarkdownType, shorten(text, 2900), false, false), nil, nil)
+	return slack.NewSectionBlock(slack.NewTextBlockObject(slack.MarkdownType, shorten(text, maxHomeText), false, false), nil, nil)
 }
 
 func headline(title string) *slack.TextBlockObject {

@@ -211,8 +211,9 @@ func TestDiscordTwoNodes(t *testing.T) {
 	g.said(t, dm, "You said 0", "You said 1")
 	g.Say(dm, g.ann, "say 2")
 	g.said(t, dm, "You said 0", "You said 1", "You said 2")
-	if got := g.Stats(); got.Resumes != 1 || len(got.Identifies) != 1 {
-		t.Errorf("%d resumes and %d new sessions, want one each", got.Resumes, len(got.Identifies))
+	// A machine that is too busy to renew a lease of a second costs a further resume.
+	if got := g.Stats(); got.Resumes < 1 || len(got.Identifies) != 1 {
+		t.Errorf("%d resumes and %d new sessions, want one session that was resumed", got.Resumes, len(got.Identifies))
 	}
 }
 

@@ -27,7 +27,7 @@ func (a *App) door(model *chosenModel) inbox.Door {
 type hearing struct {
 	inbox.Door
 	questions *question.Store
-	asks      func(ctx context.Context, note string) (messageID string, err error) // which message asks
+	asks      func(ctx context.Context, note string) (text string, err error) // which message asks, and since when
 }
 
 // Of when a person may mean a question that is not open any more, or not shown yet.
@@ -158,12 +158,15 @@ func (h hearing) repliedTo(ctx context.Context, message string, of []question.Qu
 	return nil, nil
 }
 
-// alone reports whether bare words can be for no other question than q: none is open
-// beside it, none was when they were said, or shortly before, and they reply to nothing
-// else.
+// alone reports whether bare words can be for no other question than q: it was there to
+// be read, none is open beside it, none was when they were said, or shortly before, and
+// they reply to nothing else.
 func (h hearing) alone(ctx context.Context, q question.Question, open []question.Question, v chat.UserInput) (bool, error) {
 	if len(open) > 1 || v.ReplyTo != "" {
 		return false, nil
+	}
+	if seen, err := h.seen(ctx, q, v.At); !seen || err != nil {
+		return false, err
 	}
 	closed, err := h.questions.ClosedSince(ctx, v.Conversation, v.At.Add(-lately))
 	if err != nil {
@@ -178,21 +181,39 @@ func (h hearing) alone(ctx context.Context, q question.Question, open []question
 	return true, nil
 }
 
-// askWhich tells whoever spoke how to say which question they mean. A message that a
-// platform delivers twice is told so once.
+// seen reports whether a question was there to be read at a moment. Its post may wait
+// long after it was asked, for a platform that is away or allows no more posts, and
+// meanwhile a number is meant for something else.
+func (h hearing) seen(ctx context.Context, q question.Question, at time.Time) (bool, error) {
+	if h.asks == nil {
+		return true, nil
+	}
+	if post, err := h.asks(ctx, questionNote(q.ID)); post == "" || err != nil {
+		return false, err
+	}
+	shown, err := h.asks(ctx, shownNote(q.ID))
+	if err != nil {
+		return false, err
+	}
+	since, err := time.Parse(time.RFC3339Nano, shown)
+	return err != nil || !at.Before(since), nil // without a time it was shown by an earlier build
+}
+
+// askWhich tells whoever spoke how to say which question they mean. The message was
+// heard by that: one that a platform delivers twice is told so once, and is no talk later.
 func (h hearing) askWhich(ctx context.Context, in channel.Input, open []question.Question) (channel.Accepted, error) {
 	v, commit := in.Value, "which/"+in.Dedupe
 	id := channel.InputID(in.Dedupe)
 	err := h.Publish(ctx, commit, v.At, v.Conversation.Key(), channel.Publish{
-		To: channel.TellerReply, InputIDs: []string{id}, Value: &chat.Reply{
+		To: channel.TellerReply, InputIDs: []string{id}, Heard: in.Dedupe, Value: &chat.Reply{
 			ID: channel.InputID(commit), Conversation: v.Conversation, Kind: chat.ReplyNotice, Text: whichWords(v, open),
 			InputIDs: []string{id}, ReplyTo: v.Message, CreatedAt: v.At.UTC(),
 		},
 	})
-	if err != nil {
+	if err != nil && !errors.Is(err, channel.ErrHeard) {
 		return channel.Accepted{}, fmt.Errorf("ask which question is meant: %w", err)
 	}
-	return channel.Accepted{InputID: id}, nil
+	return channel.Accepted{InputID: id, Known: err != nil}, nil
 }
 
 // whichWords names what is open, and how to answer each of it.
@@ -202,7 +223,7 @@ func whichWords(v chat.UserInput, open []question.Question) string {
 		command = "/answer "
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "I took “%s” for no answer. It could allow something, and more than one question is open here, or was until just now. So please say which one you mean:\n", admin.Escape(firstLine(v.Text, 40)))
+	fmt.Fprintf(&b, "I took “%s” for no answer. It could allow something, and more than one question is open here, or was until just now, or what is asked was not shown yet when you wrote it. So please say which one you mean:\n", admin.Escape(firstLine(v.Text, 40)))
 	for _, q := range open {
 		var options []string
 		for i, o := range q.Options {

@@ -43,6 +43,12 @@ func (d *keptDoor) Publish(_ context.Context, commit string, _ time.Time, conver
 	if p.To != channel.TellerReply || conversation != r.Conversation.Key() || r.Kind != chat.ReplyNotice || len(r.InputIDs) != 1 || r.ReplyTo == "" {
 		return errors.New("published to nobody")
 	}
+	if "which/"+p.Heard != commit {
+		return errors.New("the message is not heard by it")
+	}
+	if d.told[commit] != "" {
+		return channel.ErrHeard
+	}
 	d.told[commit] = r.Text
 	return nil
 }
@@ -137,6 +143,38 @@ func TestAnApprovalIsNotAnsweredByWhatWasSaidBefore(t *testing.T) {
 			if got := e.says(hearAnn, text, "", q.CreatedAt.Add(time.Second)); got != "Allow once" {
 				t.Errorf("%s: %q of afterwards counts as %q", name, text, got)
 			}
+		}
+	}
+}
+
+// Nor does what was said before its post was there to be read, however long that waited
+// for its platform. With a reply to the post it can be said at any time.
+func TestAnApprovalIsNotAnsweredBeforeItIsShown(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		post  string
+		shown time.Duration // after it was asked; 0: nobody noted it
+		said  time.Duration
+		want  string
+	}{
+		"not posted yet":           {"", 0, 10 * time.Second, "which?"},
+		"said while it was posted": {"p", 30 * time.Second, 10 * time.Second, "which?"},
+		"said afterwards":          {"p", 30 * time.Second, 31 * time.Second, "Allow once"},
+		"posted by an older build": {"p", 0, 10 * time.Second, "Allow once"},
+	} {
+		e := hear(t, storetest.Mini(t), hearPlaces["thread"])
+		q := e.ask(true, time.Hour)
+		e.h.asks = func(_ context.Context, note string) (string, error) {
+			switch {
+			case note == questionNote(q.ID):
+				return c.post, nil
+			case note == shownNote(q.ID) && c.shown > 0:
+				return q.CreatedAt.Add(c.shown).Format(time.RFC3339Nano), nil
+			}
+			return "", nil
+		}
+		if got := e.says(hearAnn, "1", "", q.CreatedAt.Add(c.said)); got != c.want {
+			t.Errorf("%s: counts as %q, want %q", name, got, c.want)
 		}
 	}
 }
@@ -257,10 +295,13 @@ func TestAskWhichOnce(t *testing.T) {
 	q := e.ask(true, time.Hour)
 	e.ask(true, time.Hour)
 	var ids []string
-	for range 2 {
+	for i := range 2 {
 		got, err := e.h.Ingest(t.Context(), channel.Input{Dedupe: "d", Value: chat.UserInput{Conversation: e.c, Author: hearAnn, Text: "1", Addressed: true, Message: "m", At: q.CreatedAt.Add(time.Minute)}})
 		if err != nil {
 			t.Fatal(err)
+		}
+		if got.Known != (i == 1) {
+			t.Errorf("delivery %d is known: %v", i, got.Known)
 		}
 		ids = append(ids, got.InputID)
 	}

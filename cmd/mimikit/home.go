@@ -24,6 +24,7 @@ type homeSection struct {
 
 type homeRow struct {
 	title, detail string
+	whole         string // what its buttons decide about, where nobody should by its beginning
 	buttons       []chat.Button
 }
 

@@ -72,7 +72,11 @@ func homeQuestion(q question.Question) homeRow {
 	if len(q.Options) == 0 {
 		said = append(said, "answer where it was asked")
 	}
-	return homeRow{title: q.Text, detail: strings.Join(append(said, q.ID), " · "), buttons: q.Buttons()}
+	r := homeRow{title: q.Text, detail: strings.Join(append(said, q.ID), " · "), buttons: q.Buttons()}
+	if q.OnlyOptions {
+		r.whole = q.Text
+	}
+	return r
 }
 
 // askedAtHome reports whether somebody may answer a question where nobody else is: it

@@ -7,6 +7,7 @@ import (
 
 	"mimikit/adapters/adaptertest/slackfake"
 	"mimikit/core/llm/llmtest"
+	"mimikit/core/question"
 	"mimikit/core/store/storetest"
 )
 
@@ -98,4 +99,17 @@ func TestHome(t *testing.T) {
 	home("U0ANN", []string{"Nothing of yours runs", "canceled"}, nil)
 	d.run(0, "", "pause", "--in", "slack/"+slackfake.TeamID, "we move")
 	home("U0ANN", []string{"I am paused at the moment (we move)"}, nil)
+}
+
+// Nobody decides in App Home by the beginning of a question about a risk.
+func TestHomeApprovalIsShownWhole(t *testing.T) {
+	t.Parallel()
+	q := question.Question{Text: "May I?", Options: []string{"Allow once", "Refuse"}}
+	if r := homeQuestion(q); r.whole != "" || len(r.buttons) != 2 {
+		t.Errorf("%+v", r)
+	}
+	q.OnlyOptions = true
+	if r := homeQuestion(q); r.whole != q.Text || len(r.buttons) != 2 {
+		t.Errorf("%+v", r)
+	}
 }

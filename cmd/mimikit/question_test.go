@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -9,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"mimikit/core/chat"
+	"mimikit/core/cluster"
 	"mimikit/core/llm/llmtest"
 	"mimikit/core/question"
 	"mimikit/core/store"
@@ -52,6 +54,20 @@ func (d *deployment) open(talk string) (q question.Question) {
 		return err
 	})
 	return q
+}
+
+// shown waits until it is known which message asks a question.
+func (d *deployment) shown(q question.Question) {
+	d.Helper()
+	r := d.record(nil)
+	notes := cluster.New(cluster.Options{Client: r.client, Prefix: r.keys.Prefix})
+	storetest.Eventually(d, "the question is shown", func() error {
+		post, err := notes.Note(d.Context(), questionNote(q.ID))
+		if err == nil && post == "" {
+			err = errors.New("no message asks it")
+		}
+		return err
+	})
 }
 
 // questions is the store of the deployment's questions.

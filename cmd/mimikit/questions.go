@@ -25,22 +25,28 @@ func (a *App) newQuestions() (*question.Store, error) {
 
 const questionKnown = 31 * 24 * time.Hour // a question is open for thirty days at most
 
-// questionShown remembers which message asks a question, so that any node can say
-// there how it was answered.
+// questionShown remembers which message asks a question, and since when, so that any
+// node can say there how it was answered, and knows what cannot be an answer.
 func (a *App) questionShown(r *chat.Reply, messageID string) {
 	if r.Question == "" {
 		return
 	}
+	since := time.Now().UTC().Format(time.RFC3339Nano)
 	a.show.last.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), lastIn)
 		defer cancel()
-		if err := a.cluster.SetNote(ctx, questionNote(r.Question), messageID, questionKnown); err != nil {
+		err := a.cluster.SetNote(ctx, shownNote(r.Question), since, questionKnown)
+		if err == nil { // last, since where it is, both are
+			err = a.cluster.SetNote(ctx, questionNote(r.Question), messageID, questionKnown)
+		}
+		if err != nil {
 			a.log.Warn("question_message_not_noted", "question", r.Question, "error", err)
 		}
 	})
 }
 
 func questionNote(id string) string { return "question/" + id }
+func shownNote(id string) string    { return "question-shown/" + id }
 
 // questionClosed puts how a question was answered in the place of its buttons. One
 // that was answered with a button is changed with the answer to the press.

@@ -17,6 +17,7 @@ const (
 	showAfter = 3 * time.Second // a task that ends sooner needs no message of its own
 	showIn    = 10 * time.Second
 	lastIn    = 10 * time.Second // for the last words, which a stop waits for
+	lastTried = time.Minute      // the longest pause between tries to say them
 )
 
 // A show tells the platforms what the tasks of this node are doing, while they do
@@ -29,6 +30,7 @@ type show struct {
 	runs    map[string]*shownRun // :: task id → its run on this node
 	watches map[chat.Conversation]*admin.Watch
 	last    *aside // words that are being said
+	stopped chan struct{}
 }
 
 type shownRun struct {
@@ -40,7 +42,7 @@ type shownRun struct {
 }
 
 func newShow(a *App) *show {
-	return &show{app: a, runs: map[string]*shownRun{}, watches: map[chat.Conversation]*admin.Watch{}, last: newAside()}
+	return &show{app: a, runs: map[string]*shownRun{}, watches: map[chat.Conversation]*admin.Watch{}, last: newAside(), stopped: make(chan struct{})}
 }
 
 // platform gives where a conversation is shown; nil where nothing is.
@@ -148,27 +150,45 @@ func (s *show) results(l channel.Loop) channel.Loop {
 	return l
 }
 
-// over says the last words of a task, where nobody has. It does not wait.
+// over says the last words of a task, where nobody has, and tries it for a while. It
+// does not wait.
 func (s *show) over(r chat.TaskResult) {
 	p := s.platform(r.Conversation)
 	if p == nil || p.progress == nil || s.app.cluster == nil || !task.Over(r.Status) {
 		return
 	}
 	s.last.Go(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), lastIn)
-		defer cancel()
-		if shown, err := s.app.cluster.Note(ctx, "shown/"+r.ID); err != nil || shown == "" {
-			return
-		}
-		t := task.Task{ID: r.ID, Title: r.Title, Conversation: r.Conversation}
-		err := p.progress(ctx, r.Conversation, progress{
-			task: r.ID, text: lastWords(t, r.Status, time.Duration(r.DurationMs)*time.Millisecond), done: true,
-		})
-		s.told(p, err)
-		if err == nil {
-			s.noted(ctx, r.ID, "")
+		for wait := time.Second; s.lastSaid(p, r) != nil && wait < lastTried; wait *= 2 {
+			select {
+			case <-time.After(wait):
+			case <-s.stopped:
+				return
+			}
 		}
 	})
+}
+
+// lastSaid says the last words of a task that has a message and of which they are not
+// said.
+func (s *show) lastSaid(p *platform, r chat.TaskResult) error {
+	ctx, cancel := context.WithTimeout(context.Background(), lastIn)
+	defer cancel()
+	shown, err := s.app.cluster.Note(ctx, "shown/"+r.ID)
+	if err == nil && shown == "" {
+		return nil
+	}
+	if err == nil {
+		t := task.Task{ID: r.ID, Title: r.Title, Conversation: r.Conversation}
+		err = p.progress(ctx, r.Conversation, progress{
+			task: r.ID, text: lastWords(t, r.Status, time.Duration(r.DurationMs)*time.Millisecond), done: true,
+		})
+	}
+	if err != nil {
+		s.told(p, err)
+		return err
+	}
+	s.noted(ctx, r.ID, "")
+	return nil
 }
 
 func (s *show) told(p *platform, err error) {
@@ -180,6 +200,7 @@ func (s *show) told(p *platform, err error) {
 
 // run shows what runs, until ctx ends.
 func (s *show) run(ctx context.Context) error {
+	defer close(s.stopped)
 	for pauseFor(ctx, showEvery) == nil {
 		s.look(ctx)
 	}

@@ -159,7 +159,7 @@ func (d slackDoor) Home(ctx context.Context, c slack.Caller) (slack.HomeView, er
 	for _, s := range v.sections {
 		section := slack.HomeSection{Title: s.title, Empty: s.empty}
 		for _, r := range s.rows {
-			section.Rows = append(section.Rows, slack.HomeRow{Title: r.title, Detail: r.detail, Buttons: r.buttons})
+			section.Rows = append(section.Rows, slack.HomeRow{Title: r.title, Whole: r.whole, Detail: r.detail, Buttons: r.buttons})
 		}
 		out.Sections = append(out.Sections, section)
 	}

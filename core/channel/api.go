@@ -137,6 +137,9 @@ type Publish struct {
 	InputIDs []string // which inputs this answers or carries
 	Stage    string   // name of the hop that this entry ends
 	Kind     string   // see Entry.Kind
+	// Heard is the dedupe key of a message that this answers in place of the loops, see
+	// [Node.Publish]. Steps leave it empty.
+	Heard string
 }
 
 // A Table is a hash of one partition; its fields are named by the caller.
@@ -228,6 +231,8 @@ var (
 	ErrLost     = errors.New("the partition was lost to another node or its memory is void")
 	// ErrFull refuses an input because too many already wait in its conversation.
 	ErrFull = errors.New("too many messages wait in this conversation")
+	// ErrHeard refuses to answer a message that was heard before.
+	ErrHeard = errors.New("the message was heard before")
 )
 
 // Later is returned by a step that cannot go on before a time. It costs no

@@ -252,6 +252,10 @@ func (g *ingester) answer(batch []*waitingInput, statuses []any, repeated bool) 
 // Publish puts a value into a channel without settling anything, once for a
 // commit id: a repeat changes nothing and is answered like the first. at says
 // where the id is remembered and must be the same in every repeat.
+//
+// With p.Heard, the message of that key counts as accepted from then on, as by
+// Ingest; at is then the message's. It fails with ErrHeard when that was heard
+// before, or answered so, and publishes nothing.
 func (n *Node) Publish(ctx context.Context, commitID string, at time.Time, conversation string, p Publish) error {
 	if !isRoad(p.To) {
 		return fmt.Errorf("publish %s: unknown channel %q", commitID, p.To)
@@ -263,7 +267,12 @@ func (n *Node) Publish(ctx context.Context, commitID string, at time.Time, conve
 	e := Entry{Channel: p.To, Conversation: conversation, Kind: p.Kind, InputIDs: p.InputIDs}
 	part := n.keys.Partition(conversation)
 	sum := sha256.Sum256([]byte("commit\x00" + commitID))
-	args := []any{string(sum[:16]), int(remember.Seconds())}
+	heard := ""
+	if p.Heard != "" {
+		of := sha256.Sum256([]byte(p.Heard))
+		heard = string(of[:16])
+	}
+	args := []any{string(sum[:16]), int(remember.Seconds()), heard}
 	for _, f := range e.fields(data) {
 		args = append(args, f)
 	}
@@ -273,6 +282,10 @@ func (n *Node) Publish(ctx context.Context, commitID string, at time.Time, conve
 		answer, err := n.run(ctx, true, publishScript, keys, args...)
 		if err == nil {
 			n.sawCommit(ctx, part, before, asInt(answer[0]))
+			// After a lost answer the first try may have published it.
+			if p.Heard != "" && try == 0 && asString(answer[1]) == "seen" {
+				return fmt.Errorf("publish %s to %s: %w", commitID, p.To, ErrHeard)
+			}
 			return nil
 		}
 		if refusedByServer(err) || ctx.Err() != nil {

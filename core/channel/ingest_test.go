@@ -109,3 +109,44 @@ func TestIngestEndsWithItsContext(t *testing.T) {
 		}
 	}
 }
+
+// A message that was answered in place of the loops was heard: it is answered once, and
+// is no input later, nor is one answered so that was an input before.
+func TestPublishedAnswerHearsItsMessage(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, s *store.Store) {
+		t.Parallel()
+		r := newRig(t, s)
+		n, err := New(r.options(s, "a"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := r.keys.Partition(key("c"))
+		told := func(in Input) error {
+			return n.Publish(t.Context(), "which/"+in.Dedupe, in.At, key("c"), Publish{To: TellerReply, Value: "which?", Heard: in.Dedupe})
+		}
+		counts := func(replies, inputs int64) {
+			t.Helper()
+			if a, b := s.Client.XLen(t.Context(), r.keys.Stream(p, TellerReply)).Val(), s.Client.XLen(t.Context(), r.keys.Stream(p, UserInput)).Val(); a != replies || b != inputs {
+				t.Errorf("%d replies and %d inputs, want %d and %d", a, b, replies, inputs)
+			}
+		}
+		first, second := r.input("c", "1", "x"), r.input("c", "2", "x")
+		if err := told(first); err != nil {
+			t.Fatal(err)
+		}
+		if err := told(first); !errors.Is(err, ErrHeard) {
+			t.Errorf("answered again: %v", err)
+		}
+		if a := r.ingest(n, first); !a.Known {
+			t.Error("what was answered is an input, too")
+		}
+		counts(1, 0)
+		if a := r.ingest(n, second); a.Known {
+			t.Error("another message is known")
+		}
+		if err := told(second); !errors.Is(err, ErrHeard) {
+			t.Errorf("an input is answered: %v", err)
+		}
+		counts(1, 1)
+	})
+}

@@ -183,3 +183,24 @@ func TestAWeeksOutage(t *testing.T) {
 		}
 	})
 }
+
+// What is the matter with the questions of a partition does not keep its triggers.
+func TestTriggersFireBesideBrokenQuestions(t *testing.T) {
+	bubble(t, func(t *testing.T, r *rig) {
+		st, err := question.New(question.Options{Issuer: question.Issuer{Tasks: r.tasks}, Client: r.s.Client})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := r.s.Client.Set(t.Context(), r.keys.In(0, "q:due"), "no sorted set", 0).Err(); err != nil {
+			t.Fatal(err)
+		}
+		r.pool(map[string]task.Runner{task.Standard: standard})
+		start := time.Now()
+		r.run(r.supervisor(r.trig, func(o *Options) { o.Questions, o.Look = st, 24*time.Hour }).Run)
+		r.create(recurring("c", "a", 10*time.Minute))
+		sleepUntil(start.Add(time.Hour + time.Minute))
+		if got := r.firings(); len(got) != 6 {
+			t.Errorf("it fired %d times in an hour: %v", len(got), got)
+		}
+	})
+}

@@ -96,6 +96,20 @@ func (c *clock) set(p int, f func(h *hand)) {
 	f(&c.parts[p])
 }
 
+// notLooked has a partition looked at again after a while, the longer the more often
+// it failed.
+func (s *Supervisor) notLooked(ctx context.Context, c *clock, p int, err error) {
+	var failed int
+	c.set(p, func(h *hand) {
+		h.failed++
+		failed = h.failed
+		h.next = time.Now().Add(min(time.Second<<min(failed, 5), s.o.Look))
+	})
+	if ctx.Err() == nil {
+		s.log.Warn("partition_not_looked_at", "partition", p, "failed", failed, "error", err)
+	}
+}
+
 // lookAt takes what is due in a partition. Triggers that look at files are seen to
 // aside, so that what the clock fires does not wait for a disk.
 func (s *Supervisor) lookAt(ctx context.Context, c *clock, p int, rest *sync.WaitGroup) {
@@ -106,25 +120,19 @@ func (s *Supervisor) lookAt(ctx context.Context, c *clock, p int, rest *sync.Wai
 		}
 	})
 	taken, err := s.o.Triggers.Take(ctx, p, storages)
-	if err == nil && s.o.Questions != nil {
+	if err != nil {
+		s.notLooked(ctx, c, p, err)
+		return
+	}
+	// What was taken is attended to, whatever is the matter with the questions.
+	var asked error
+	if s.o.Questions != nil {
 		var next time.Duration
-		if _, next, err = s.o.Questions.Due(ctx, p); next >= 0 && (taken.Next < 0 || next < taken.Next) {
+		if _, next, asked = s.o.Questions.Due(ctx, p); asked == nil && next >= 0 && (taken.Next < 0 || next < taken.Next) {
 			taken.Next = next
 		}
 	}
 	now := time.Now()
-	if err != nil {
-		var failed int
-		c.set(p, func(h *hand) {
-			h.failed++
-			failed = h.failed
-			h.next = now.Add(min(time.Second<<min(failed, 5), s.o.Look))
-		})
-		if ctx.Err() == nil {
-			s.log.Warn("partition_not_looked_at", "partition", p, "failed", failed, "error", err)
-		}
-		return
-	}
 	var quick, slow []trigger.Trigger
 	for _, t := range taken.Triggers {
 		if s.o.Held != nil && s.o.Held(t.Conversation) {
@@ -137,13 +145,18 @@ func (s *Supervisor) lookAt(ctx context.Context, c *clock, p int, rest *sync.Wai
 		}
 	}
 	c.set(p, func(h *hand) {
-		h.failed, h.next = 0, now.Add(s.o.Look)
+		if h.next = now.Add(s.o.Look); asked == nil {
+			h.failed = 0
+		}
 		if taken.Next >= 0 {
 			h.next = now.Add(min(s.o.Look, taken.Next))
 		}
 		h.heard = h.heard || taken.Full
 		h.busy = h.busy || len(slow) > 0
 	})
+	if asked != nil {
+		s.notLooked(ctx, c, p, asked)
+	}
 	if len(slow) > 0 {
 		rest.Go(func() {
 			s.attend(ctx, slow, taken.Now)

@@ -116,13 +116,36 @@ func bare(c action.Call) string {
 // end the block, or what does not show.
 func fenced(s string) string {
 	if strings.Contains(s, "```") || strings.ContainsFunc(s, hidden) || strings.TrimSpace(s) != s || !utf8.ValidString(s) {
-		s = strings.ReplaceAll(strconv.Quote(s), "`", `\x60`)
+		s = strings.ReplaceAll(spelled(strconv.Quote(s)), "`", `\x60`)
 	}
 	return "```\n" + s + "\n```"
 }
 
 // hidden reports whether a character does not show as itself.
-func hidden(r rune) bool { return r != '\n' && r != '\t' && !unicode.IsPrint(r) }
+func hidden(r rune) bool { return r != '\n' && r != '\t' && !shows(r) }
+
+// shows reports whether a character leaves a mark. Some that count as letters, marks and
+// symbols leave none: any text could be hidden in a row of them.
+func shows(r rune) bool {
+	return unicode.IsPrint(r) && r != '\u2800' && (r < '\u180b' || r > '\u180f') &&
+		!unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
+}
+
+// spelled is a quoted text in which what leaves no mark is spelled out, too.
+func spelled(quoted string) string {
+	var b strings.Builder
+	for _, r := range quoted {
+		switch {
+		case shows(r):
+			b.WriteRune(r)
+		case r > 0xFFFF:
+			fmt.Fprintf(&b, `\U%08x`, r)
+		default:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		}
+	}
+	return b.String()
+}
 
 // plainJSON spells JSON with nothing but what shows; it stays the same JSON, since what
 // is spelled otherwise stands only within its texts.
@@ -130,7 +153,7 @@ func plainJSON(s string) string {
 	var b strings.Builder
 	for _, r := range s {
 		switch {
-		case r != '`' && unicode.IsPrint(r):
+		case r != '`' && shows(r):
 			b.WriteRune(r)
 		case r > 0xFFFF:
 			high, low := utf16.EncodeRune(r)
@@ -148,7 +171,7 @@ func inline(s string) string {
 		switch {
 		case r == '`' || r == '<' || r == '>':
 			return '\''
-		case !unicode.IsPrint(r):
+		case !shows(r):
 			return ' '
 		}
 		return r

@@ -333,10 +333,17 @@ func TestFenced(t *testing.T) {
 		"grüße `date` ü":            "grüße `date` ü",
 		"a\xffb":                    `"a\xffb"`,
 		"zero\u200bwidth\U000e0041": `"zero\u200bwidth\U000e0041"`,
+		// Letters, marks and symbols by their kind, and nothing to see.
+		"a\ufe0fb\U000e0101c":  `"a\ufe0fb\U000e0101c"`,
+		"x\u3164\u115f\uffa0y": `"x\u3164\u115f\uffa0y"`,
+		"x\u034f\u2800\u180by": `"x\u034f\u2800\u180by"`,
 	} {
 		if got := fenced(in); got != "```\n"+want+"\n```" {
 			t.Errorf("%q is shown as %s", in, got)
 		}
+	}
+	if got := plainJSON("\"\ufe0f\U000e0101\u3164\""); got != `"\ufe0f\udb40\udd01\u3164"` {
+		t.Errorf("%+q", got)
 	}
 	in := "{\"a\":\"`\u202e\U000e0041é\"}"
 	got := plainJSON(in)

@@ -33,7 +33,7 @@ local function settle(token, id, how, beats, said, usage, whole, output, checkpo
   end
   if how ~= 'hold' then
     st.ran = ms(num(st.ran) + math.max(0, now - num(st.runStarted)))
-  elseif st.started == st.runStarted then
+  elseif st.attempts == '1' and st.started == st.runStarted then
     st.started, st.attempts = nil, '0'
   end
   if st.notes ~= '0' then st.kept = '1' end
