@@ -1,6 +1,7 @@
 package adapters
 
 import (
+	"html"
 	"net/url"
 	"regexp"
 	"strings"
@@ -8,6 +9,7 @@ import (
 
 	"golang.org/x/net/idna"
 	"golang.org/x/net/publicsuffix"
+	"golang.org/x/text/unicode/norm"
 )
 
 // named finds what a person takes for the name of a host within words: labels with
@@ -28,8 +30,10 @@ func isHost(name string) bool {
 	if err != nil {
 		return true
 	}
-	_, public := publicsuffix.PublicSuffix(plain)
-	return public
+	// Below endings like github.io, which are not of the registries, stand the sites of
+	// strangers, too; only what no list has comes back as one label.
+	ending, registered := publicsuffix.PublicSuffix(plain)
+	return registered || strings.Contains(ending, ".")
 }
 
 // Disguised reports whether the words of a link name another host than the one it
@@ -37,7 +41,7 @@ func isHost(name string) bool {
 // none. What a model or a page of strangers wrote must not send people elsewhere than
 // they read.
 func Disguised(words, to string) (host string, disguised bool) {
-	words = strings.ToLower(folded(words))
+	words = strings.ToLower(folded(html.UnescapeString(words)))
 	u, err := url.Parse(strings.TrimSpace(to))
 	if err != nil || u.Host == "" {
 		if err == nil && u.Scheme == "mailto" { // the host is behind the @, and is named as such
@@ -81,9 +85,9 @@ func plainHost(host string) string {
 }
 
 // folded is a text without what is not seen in it, and with one spelling for what
-// looks like a dot, a slash or a colon.
+// looks like a dot, a slash or a colon, and for each letter, however it is drawn.
 func folded(s string) string {
-	return strings.Map(func(r rune) rune {
+	return norm.NFKC.String(strings.Map(func(r rune) rune {
 		switch {
 		case r == '。', r == '．', r == '｡', r == '․', r == '‧':
 			return '.'
@@ -91,11 +95,9 @@ func folded(s string) string {
 			return '/'
 		case r == '：', r == '∶':
 			return ':'
-		case r >= 'Ａ' && r <= 'Ｚ', r >= 'ａ' && r <= 'ｚ', r >= '０' && r <= '９':
-			return r - 0xFEE0
 		case unicode.Is(unicode.Cf, r), unicode.Is(unicode.Mn, r) && r >= 0xFE00 && r <= 0xFE0F, r == '\u034f', r == '*', r == '_', r == '`', r == '\\', r == '~':
 			return -1
 		}
 		return r
-	}, s)
+	}, s))
 }

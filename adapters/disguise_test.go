@@ -13,6 +13,8 @@ func TestDisguised(t *testing.T) {
 		"https://bank.com", "bank.com", "BANK.com", "www.bank.com", "go to bank.com now", "🔒 bank.com", "https://bank.com/login?next=/", "bank.com:443",
 		"b\u200bank.com", "bank\u2060.com", "bank。com", "ｂａｎｋ．ｃｏｍ", "https：//bank．com", "**bank**.com", "bank\\.com", "`bank.com`",
 		"me@bank.com", "bänk.de", "xn--bnk-qla.de", "sub.bank.co.uk", "evil.example and bank.com", "https://notes.md", "https://intern.corp/x", "evil.example.com", "\u202emoc.knab bank.com",
+		// with entities, which a renderer reads; of hosts below a private ending; in letters that are drawn otherwise
+		"bank&#46;com", "bank&period;com", "b&#97;nk.com", "bank&#x2e;com", "bank.github.io", "my-bank.vercel.app", "𝖻𝖺𝗇𝗄.𝖼𝗈𝗆", "𝐛𝐚𝐧𝐤.𝐜𝐨𝐦", "ⓑⓐⓝⓚ.ⓒⓞⓜ",
 	} {
 		if host, is := adapters.Disguised(words, evil); !is || host != "evil.example" {
 			t.Errorf("%q passes for %s: %q", words, evil, host)

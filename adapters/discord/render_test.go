@@ -148,17 +148,19 @@ func FuzzRender(f *testing.F) {
 func TestLinksAreHonest(t *testing.T) {
 	t.Parallel()
 	for source, want := range map[string]string{
-		"[https://bank.com](https://evil.example/x)":     "https://bank.com (https://evil.example/x)",
-		"[go to bank.com now](https://evil.example)":     "go to bank.com now (https://evil.example)",
-		"[bank\u200b.com](https://evil.example)":         "bank\u200b.com (https://evil.example)",
-		"[bank.com:443](https://evil.example)":           "bank.com:443 (https://evil.example)",
-		"[x](https://bank.com@evil.example/)":            "[x](https://bank.com@evil.example/)",
-		"[bank.com](https://bank.com@evil.example/)":     "bank.com (https://bank.com@evil.example/)",
-		"![bank.com](https://evil.example/a.png)":        "bank.com (https://evil.example/a.png)",
-		"[bank.com][1]\n\n[1]: https://evil.example":     "bank.com (https://evil.example)",
-		"[the docs of x.com](https://docs.x.com/a)":      "[the docs of x.com](https://docs.x.com/a)",
-		"[log in](javascript:alert)":                     "log in (javascript:alert)",
-		"[a](https://ok.example) <https://ok.example/b>": "[a](https://ok.example) https://ok.example/b",
+		"[https://bank.com](https://evil.example/x)":       "https://bank.com (https://evil.example/x)",
+		"[go to bank.com now](https://evil.example)":       "go to bank.com now (https://evil.example)",
+		"[bank\u200b.com](https://evil.example)":           "bank\u200b.com (https://evil.example)",
+		"[bank.com:443](https://evil.example)":             "bank.com:443 (https://evil.example)",
+		"[bank&#46;com](https://evil.example)":             "bank\\.com (https://evil.example)",
+		"go to [bank.github.io now](https://evil.example)": "go to bank.github.io now (https://evil.example)",
+		"[x](https://bank.com@evil.example/)":              "[x](https://bank.com@evil.example/)",
+		"[bank.com](https://bank.com@evil.example/)":       "bank.com (https://bank.com@evil.example/)",
+		"![bank.com](https://evil.example/a.png)":          "bank.com (https://evil.example/a.png)",
+		"[bank.com][1]\n\n[1]: https://evil.example":       "bank.com (https://evil.example)",
+		"[the docs of x.com](https://docs.x.com/a)":        "[the docs of x.com](https://docs.x.com/a)",
+		"[log in](javascript:alert)":                       "log in (javascript:alert)",
+		"[a](https://ok.example) <https://ok.example/b>":   "[a](https://ok.example) https://ok.example/b",
 	} {
 		if got := render(source); got != want {
 			t.Errorf("%q becomes %q, want %q", source, got, want)

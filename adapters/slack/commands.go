@@ -226,13 +226,13 @@ func (l *Listener) command(ctx context.Context, s *sighting, m adapters.Message)
 	return Handled, true, nil
 }
 
-// whisperOnce is whisper of what is to be told once of a message, however often it
-// comes: as a mention, as a message, or again.
+// whisperOnce is whisper of what is to be told once of a wording of a message, however
+// often it comes: as a mention, as a message, or again.
 func (l *Listener) whisperOnce(ctx context.Context, m adapters.Message, text string) {
 	if text == "" {
 		return // they were told of one before, which stands for all
 	}
-	first, err := l.b.o.Claims.Claim(ctx, "slack/refused/"+m.Conversation.Place+"/"+m.Message, claimed)
+	first, err := l.b.o.Claims.Claim(ctx, "slack/refused/"+m.Conversation.Place+"/"+m.Message+"/"+m.Edit, claimed)
 	if first || err != nil {
 		l.whisper(m, text)
 	}

@@ -298,6 +298,27 @@ func TestARefusalIsShownToItsAuthor(t *testing.T) {
 	})
 }
 
+// So is that of a message which a change has made one to us: nobody else tells of it.
+func TestARefusedChangeIsShownToItsAuthor(t *testing.T) {
+	t.Parallel()
+	in(t, Options{}, func(t *testing.T, r *rig) {
+		r.run()
+		ts := r.fake.Say(slackfake.Say{Text: "hello"})
+		r.wait(time.Second)
+		r.inbox.fail(refusal{})
+		r.fake.Change(town, ts, "@bot hello")
+		r.wait(time.Second)
+		if list := r.fake.Whispers(); len(list) != 1 || list[0].User != "U0ANN" || list[0].Text != "That is too much for me." {
+			t.Errorf("whispered %+v about %s", list, ts)
+		}
+		r.fake.Remove(town, ts)
+		r.wait(time.Second)
+		if list := r.fake.Whispers(); len(list) != 1 || r.fake.Unacked() != 0 {
+			t.Errorf("whispered %+v, and %d are not acknowledged", list, r.fake.Unacked())
+		}
+	})
+}
+
 // A thread that cannot be looked up now may be ours: nothing is decided about
 // what is said in it.
 func TestThreadsAreAway(t *testing.T) {

@@ -113,7 +113,7 @@ func (l *Listener) store(ctx context.Context, inbox adapters.Inbox, s *sighting,
 	var refusal interface{ Refused() string }
 	switch {
 	case errors.As(err, &refusal):
-		if s.change == isNew {
+		if s.change != isDelete {
 			l.whisperOnce(ctx, m, refusal.Refused())
 		}
 		l.heard(s, true)

@@ -32,7 +32,7 @@ func (d *door) run(ctx context.Context, who chat.Author, in chat.Conversation, p
 	if why := d.app.access.refuses(in, who.ID); why != "" {
 		return answer{text: why}, nil
 	}
-	if why := d.app.rate().command(ctx, in.Platform, who.ID); why != "" {
+	if why := d.app.rate().command(ctx, in.Platform, who.ID, words); why != "" {
 		return answer{text: why}, nil
 	}
 	c := admin.Caller{Author: who, Conversation: in, Door: d.name, Prefix: prefix, Private: private}

@@ -138,6 +138,9 @@ func (n *pauseNotice) tell(ctx context.Context, h heldTalk) error {
 	if err != nil {
 		return err
 	}
+	if p, held := n.app.pauses.Of(c); !held || p.ID != h.pause.ID {
+		return nil // it was lifted while this waited to be told, and would not be so any more
+	}
 	name := "paused/" + h.pause.ID + "/" + h.conversation
 	if was, err := n.app.cluster.Note(ctx, name); err != nil || was != "" {
 		return err

@@ -2,13 +2,16 @@ package main
 
 import (
 	"fmt"
+	"log/slog"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
 
 	"mimikit/adapters/adaptertest/slackfake"
+	"mimikit/config"
 	"mimikit/core/admin"
+	"mimikit/core/channel"
 	"mimikit/core/chat"
 	"mimikit/core/store/storetest"
 	"mimikit/core/task"
@@ -165,4 +168,43 @@ func TestPauseHoldsTriggers(t *testing.T) {
 	has(t, stderr, "the key of a workspace is wanted")
 	out, _ = d.run(0, "", "resume")
 	has(t, out, "Nothing is paused everywhere.")
+}
+
+// Nobody is told that it is paused once it is not.
+func TestPauseLiftedBeforeItIsTold(t *testing.T) {
+	t.Parallel()
+	st := storetest.Redis(t)
+	cfg, err := config.Load("", []string{"MIMIKIT_DATA_DIR=" + t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Redis.Prefix = storetest.Prefix(t)
+	app, err := newApp(t.Context(), cfg, slog.New(slog.DiscardHandler), st, nil, false, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := chat.Conversation{Platform: "slack", Workspace: "T1", Place: "C1", Thread: "1"}
+	replies := func() int64 {
+		t.Helper()
+		return st.Client.XLen(t.Context(), app.keys.Stream(app.keys.Partition(c.Key()), channel.TellerReply)).Val()
+	}
+	p, _, err := app.pauses.Set(t.Context(), c.WorkspaceKey(), chat.Author{ID: "U1"}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := heldTalk{pause: p, conversation: c.Key(), replyTo: "1"}
+	if _, _, err := app.pauses.Lift(t.Context(), c.WorkspaceKey()); err != nil {
+		t.Fatal(err)
+	}
+	if err := app.sayPaused.tell(t.Context(), h); err != nil || replies() != 0 {
+		t.Errorf("after it was lifted %d are told, %v", replies(), err)
+	}
+	if h.pause, _, err = app.pauses.Set(t.Context(), c.WorkspaceKey(), chat.Author{ID: "U1"}, ""); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := app.sayPaused.tell(t.Context(), h); err != nil || replies() != 1 {
+			t.Errorf("while it holds %d are told, %v", replies(), err)
+		}
+	}
 }

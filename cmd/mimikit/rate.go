@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/oklog/ulid/v2"
@@ -58,9 +59,16 @@ func (r *rate) message(ctx context.Context, m adapters.Message) (why string, tol
 	return r.over(ctx, m.Conversation.Platform, m.Author.ID, m.Conversation.Place+"/"+m.Message+"/"+m.Edit, m.At)
 }
 
+// brakes are the commands that make less be done. They are never refused: who wrote too
+// much may well be who wants it to end.
+var brakes = map[string]bool{"stop": true, "cancel": true, "pause": true}
+
 // command judges a command. It is answered where it was given, so its answer says each
 // time what is wrong.
-func (r *rate) command(ctx context.Context, platform, user string) string {
+func (r *rate) command(ctx context.Context, platform, user string, words []string) string {
+	if len(words) > 0 && brakes[strings.ToLower(words[0])] {
+		return ""
+	}
 	now := time.Now()
 	why, _ := r.over(ctx, platform, user, "command "+ulid.MustNewDefault(now).String(), now)
 	return why

@@ -5,10 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
 	"mimikit/adapters"
+	"mimikit/config"
+	"mimikit/core/admin"
 	"mimikit/core/attachment"
 	"mimikit/core/channel"
 	"mimikit/core/chat"
@@ -117,14 +120,59 @@ func TestRateOfCommands(t *testing.T) {
 	r := &rate{cluster: cluster.New(cluster.Options{Client: s.Client}), most: 5, log: slog.New(slog.DiscardHandler), refused: func(string) {}}
 	over := 0
 	for range 12 { // of which at most ten fall into two minutes
-		if r.command(t.Context(), "slack", "U1") != "" {
+		if r.command(t.Context(), "slack", "U1", []string{"tasks"}) != "" {
 			over++
 		}
-		if r.command(t.Context(), "console", "U1") != "" {
+		if r.command(t.Context(), "console", "U1", []string{"tasks"}) != "" {
 			t.Error("a command of the terminal was refused")
 		}
 	}
 	if over < 2 {
 		t.Errorf("%d of 12 commands were refused, want at least 2", over)
+	}
+}
+
+// Who has said too much can still stop what they began: by a command, as /mimikit stop
+// and @bot stop are, and by a button, as that of a task is.
+func TestRateRefusesNoBrake(t *testing.T) {
+	t.Parallel()
+	st := storetest.Redis(t)
+	cfg, err := config.Load("", []string{"MIMIKIT_DATA_DIR=" + t.TempDir(), "MIMIKIT_ACCESS_MAX_PER_MINUTE=1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Redis.Prefix = storetest.Prefix(t)
+	app, err := newApp(t.Context(), cfg, slog.New(slog.DiscardHandler), st, nil, false, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := door{app: app, name: "slack", prefix: "/mimikit "}
+	who, in := chat.Author{ID: "U1", Role: chat.RoleAdmin}, chat.Conversation{Platform: "slack", Workspace: "T1", Place: "C1"}
+	const refusal = "more than I take from one person"
+	run := func(words ...string) string {
+		t.Helper()
+		a, err := d.run(t.Context(), who, in, true, d.prefix, words)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a.text
+	}
+	refused := 0
+	for range 5 { // which may fall into two minutes
+		if strings.Contains(run("status"), refusal) {
+			refused++
+		}
+	}
+	if refused < 3 {
+		t.Fatalf("%d of 5 were refused, want 3 or more", refused)
+	}
+	for _, words := range [][]string{{"stop"}, {"Stop"}, {"cancel", "mine"}, {"pause"}} {
+		if said := run(words...); strings.Contains(said, refusal) {
+			t.Errorf("%q is refused: %s", words, said)
+		}
+	}
+	a, err := d.press(t.Context(), who, in, admin.Press("Cancel", "danger", "cancel", "mine").Value)
+	if err != nil || strings.Contains(a.text, refusal) {
+		t.Errorf("the Cancel button says %q, %v", a.text, err)
 	}
 }

@@ -89,6 +89,7 @@ func (a *App) reviewing(hist review.History, set *prompts.Set, model llm.Model, 
 		Client: a.store.Client, Keys: a.keys, History: hist, Tasks: a.queue, Logger: a.log,
 		Idle: a.cfg.Review.Idle, Conversations: a.cfg.Review.Conversations, Timeout: a.cfg.LLM.Timeout,
 		Look: min(time.Minute, a.cfg.Review.Idle),
+		Skip: func(c chat.Conversation) bool { _, held := a.pauses.Of(c); return held },
 		Ask: func(ctx context.Context, c chat.Conversation, summary string, lines []chat.Line) (string, error) {
 			p, err := set.Compose("review", prompts.Data{
 				Bot: a.cfg.Name, Summary: summary, History: lines,

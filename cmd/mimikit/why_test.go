@@ -128,6 +128,7 @@ func TestWhyOfAllWays(t *testing.T) {
 			t.Errorf("of what is not his, Ben reads\n%s\nand of what never was\n%s", foreign, want)
 		}
 	}
+	notice := posts(t, s, "C0TOWN", waiting, 1)[0] // once its time to be gathered is over
 	h.run(0, "", "resume", "--in", scope)
-	eventually(t, s, "C0TOWN", waiting, texts(s.Messages("C0TOWN", waiting))[0], "You said three")
+	eventually(t, s, "C0TOWN", waiting, notice, "You said three")
 }

@@ -113,13 +113,15 @@ func (q *query) resume(ctx context.Context, args []string) (Answer, error) {
 		q.audit(ctx, scope, "failed: "+err.Error())
 		return Answer{}, err
 	}
-	var a Answer
+	if was {
+		q.audit(ctx, scope, "resumed")
+	}
 	left, err := q.o.Pauses.List(ctx)
 	if err != nil {
 		return Answer{}, err
 	}
+	var a Answer
 	if was {
-		q.audit(ctx, scope, "resumed")
 		a.say(fmt.Sprintf("Resumed %s, which was paused %s. What was kept is taken up now.", q.pausedWhere(scope), q.ago(p.At)))
 		a.Data = pauseView(p)
 	} else {

@@ -16,9 +16,14 @@ var (
 	admitScript = redis.NewScript(admitSource)
 )
 
-// admitKept is how long it is remembered what was admitted, so that what is offered
-// again, late, is judged as before.
-const admitKept = 10 * time.Minute
+// How long it is remembered what was admitted, so that what is offered again, late, is
+// judged as before. Of a minute in which something was not admitted that is as long as
+// a look back may bring it again: nobody's words are to be taken hours after they were
+// told that they are not. In any other minute all would be admitted again anyway.
+const (
+	admitKept   = 10 * time.Minute
+	refusedKept = 26 * time.Hour
+)
 
 // Admit counts a thing against a name in the minute of at, for all nodes: the first
 // most things are admitted. One that was admitted is admitted again and counts once,
@@ -30,7 +35,7 @@ func (c *Cluster) Admit(ctx context.Context, name, thing string, at time.Time, m
 		return false, false, fmt.Errorf("admit %s of %s: at most %d; want at least 1", thing, name, most)
 	}
 	topic := "admit:" + name + ":" + strconv.FormatInt(at.Unix()/60, 10)
-	got, err := admitScript.Run(ctx, c.o.Client, []string{c.key(topic, "in"), c.key(topic, "told")}, thing, most, admitKept.Milliseconds()).Int()
+	got, err := admitScript.Run(ctx, c.o.Client, []string{c.key(topic, "in"), c.key(topic, "told")}, thing, most, admitKept.Milliseconds(), refusedKept.Milliseconds()).Int()
 	if err != nil {
 		return false, false, wrap("admit "+thing+" of "+name, err)
 	}

@@ -66,6 +66,32 @@ func TestAdmit(t *testing.T) {
 	})
 }
 
+// What was not admitted stays so, and its author is not told anew, as long as a look back
+// at what was missed may bring it again: they were told to say it again, and have.
+func TestAdmitLooksBack(t *testing.T) {
+	t.Parallel()
+	s, redis := storetest.MiniRaw(t)
+	c := cluster.New(cluster.Options{Client: s.Client})
+	at := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
+	for _, after := range []time.Duration{0, 9 * time.Minute, 11 * time.Minute, 12 * time.Hour} {
+		redis.FastForward(after)
+		order := []int{0, 1, 2, 3}
+		if after > 0 { // what was said elsewhere may be brought first, or not at all
+			order = []int{3, 2, 1, 0}
+		}
+		for _, i := range order {
+			ok, first, err := c.Admit(t.Context(), "ann", fmt.Sprint(i), at, 2)
+			if err != nil || ok != (i < 2) || first != (after == 0 && i == 2) {
+				t.Errorf("%s later %d is admitted: %v, first: %v, %v", after, i, ok, first, err)
+			}
+		}
+	}
+	redis.FastForward(27 * time.Hour)
+	if n := len(redis.Keys()); n != 0 {
+		t.Errorf("%d keys are left", n)
+	}
+}
+
 // BenchmarkAdmit is what a bound on a person's rate costs a message.
 func BenchmarkAdmit(b *testing.B) {
 	c := cluster.New(cluster.Options{Client: storetest.Mini(b).Client})

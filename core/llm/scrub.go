@@ -2,8 +2,10 @@ package llm
 
 import (
 	"encoding/json"
+	"net/url"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -20,9 +22,15 @@ func NewScrubber(secrets ...string) *Scrubber {
 	var kept []string
 	for _, s := range secrets {
 		kept = appendSecret(kept, s)
-		if b, err := json.Marshal(s); err == nil { // as it stands within JSON in a text
+		// As it stands within a text: in JSON, which may or may not spell out what HTML
+		// would read, within quotes as Go has them, and in an address.
+		if b, err := json.Marshal(s); err == nil {
 			kept = appendSecret(kept, string(b[1:len(b)-1]))
+			kept = appendSecret(kept, plainHTML.Replace(string(b[1:len(b)-1])))
 		}
+		q := strconv.Quote(s)
+		kept = appendSecret(kept, q[1:len(q)-1])
+		kept = appendSecret(appendSecret(kept, url.QueryEscape(s)), url.PathEscape(s))
 	}
 	kept = slices.Compact(kept) // the longest first, so equal ones are neighbours or harmless
 	if len(kept) == 0 {
@@ -34,6 +42,9 @@ func NewScrubber(secrets ...string) *Scrubber {
 	}
 	return &Scrubber{known: strings.NewReplacer(pairs...)}
 }
+
+// plainHTML undoes what [json.Marshal] does for HTML, which slog does not.
+var plainHTML = strings.NewReplacer(`\\`, `\\`, `\u0026`, "&", `\u003c`, "<", `\u003e`, ">")
 
 // A shape is a kind of secret. The hints are words of which one must be in a
 // text before the pattern is worth its time: prompts are long, and nearly all of

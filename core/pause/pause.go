@@ -119,14 +119,18 @@ func (s *Store) Set(ctx context.Context, scope string, by chat.Author, reason st
 	return stands, stands.ID == p.ID, nil
 }
 
+// lift removes a pause and gives it, at once: a later one of the same scope, by
+// somebody else, is not lifted for the one before.
+var lift = redis.NewScript(`
+local p = redis.call('HGET', KEYS[1], ARGV[1])
+if p then redis.call('HDEL', KEYS[1], ARGV[1]) end
+return p`)
+
 // Lift ends the pause of a scope and gives it; was is false where there was none.
 func (s *Store) Lift(ctx context.Context, scope string) (p Pause, was bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, s.o.Timeout)
 	defer cancel()
-	text, err := s.o.Client.HGet(ctx, s.o.Key, scope).Result()
-	if err == nil {
-		err = s.o.Client.HDel(ctx, s.o.Key, scope).Err()
-	}
+	text, err := lift.Run(ctx, s.o.Client, []string{s.o.Key}, scope).Text()
 	if err != nil && !errors.Is(err, redis.Nil) {
 		return Pause{}, false, fmt.Errorf("resume %s: %w", scope, err)
 	}

@@ -103,6 +103,9 @@ func (r *Reviewer) review(ctx context.Context, c candidate) (filed int, asked bo
 	if err != nil {
 		return 0, false, nil //nolint:nilerr // no conversation of ours; others are to be reviewed all the same
 	}
+	if r.o.Skip != nil && r.o.Skip(conv) {
+		return 0, false, nil
+	}
 	past, err := r.o.History.Recent(ctx, c.key, MaxLines)
 	if err != nil {
 		return 0, false, err

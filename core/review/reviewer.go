@@ -46,6 +46,10 @@ type Options struct {
 	// It must return soon after ctx is done.
 	Ask func(ctx context.Context, c chat.Conversation, summary string, lines []chat.Line) (string, error)
 
+	// Skip reports that a conversation is left alone for now; it is reviewed once it is
+	// not. nil leaves none.
+	Skip func(c chat.Conversation) bool
+
 	Idle          time.Duration    // quiet after which a review begins, and pause between two (default 30 min)
 	Conversations int              // of one review (default 20)
 	Look          time.Duration    // how often is looked whether it is quiet (default 1 min)

@@ -286,3 +286,28 @@ func TestNew(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// A conversation that is left alone costs nothing, and is reviewed afterwards; the others
+// are meanwhile.
+func TestSkipsWhatIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, s *store.Store) {
+		t.Parallel()
+		rests := true
+		r := newRig(t, s, func(o *Options) {
+			o.Skip = func(c chat.Conversation) bool { return rests && c == thread }
+		})
+		r.said(thread, "hello")
+		r.said(lobby, "hi")
+		for _, want := range []string{"C2: hi", "", "C1: hello"} {
+			r.pass(31 * time.Minute)
+			if did := r.once(); !did.Due {
+				t.Error("not due")
+			}
+			if got := r.heard(); got != want {
+				t.Errorf("the model was asked %q, want %q", got, want)
+			}
+			rests = want != ""
+		}
+	})
+}
