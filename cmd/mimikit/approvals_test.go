@@ -53,7 +53,7 @@ func TestApprovals(t *testing.T) {
 	if !strings.Contains(q.Text, "```\nrm -rf old && echo wiped >> log\n```") || q.Default != "Refuse" || !q.OnlyOptions || q.AskedTo.ID == "" || q.Deadline.IsZero() {
 		t.Errorf("%+v", q)
 	}
-	d.shown(q)
+	d.shown(q.ID)
 	node.kill()
 	node, _ = d.serve()
 	// Other words are talk, though nobody else is here.

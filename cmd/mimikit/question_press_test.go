@@ -10,6 +10,13 @@ import (
 	"mimikit/core/store/storetest"
 )
 
+// asksIn is the question that a button's value answers.
+func asksIn(value string) string {
+	_, id, _ := strings.Cut(value, "question:")
+	id, _, _ = strings.Cut(id, ":")
+	return id
+}
+
 // On Discord, too, a question is answered by a button, by words and in a reply to its
 // post, also after every process was killed; its post then says who answered what and
 // has no buttons.
@@ -32,6 +39,7 @@ func TestDiscordQuestion(t *testing.T) {
 			}
 			return fmt.Errorf("%d posts, none with buttons", len(g.Said(thread)))
 		})
+		d.shown(asksIn(values[0]))
 		return thread, post, values
 	}
 	told := func(thread, want string) {
@@ -92,9 +100,7 @@ func TestDiscordQuestion(t *testing.T) {
 	edited(post, "ann answered: to the moon")
 
 	thread, post, values = ask()
-	_, id, _ := strings.Cut(values[0], "question:")
-	id, _, _ = strings.Cut(id, ":")
-	d.record(nil).overdue(id)
+	d.record(nil).overdue(asksIn(values[0]))
 	told(thread, `option "staging".`)
 	edited(post, "nobody answered in time, so the default was taken: staging")
 }

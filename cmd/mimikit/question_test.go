@@ -57,12 +57,12 @@ func (d *deployment) open(talk string) (q question.Question) {
 }
 
 // shown waits until it is known which message asks a question.
-func (d *deployment) shown(q question.Question) {
+func (d *deployment) shown(id string) {
 	d.Helper()
 	r := d.record(nil)
 	notes := cluster.New(cluster.Options{Client: r.client, Prefix: r.keys.Prefix})
 	storetest.Eventually(d, "the question is shown", func() error {
-		post, err := notes.Note(d.Context(), questionNote(q.ID))
+		post, err := notes.Note(d.Context(), questionNote(id))
 		if err == nil && post == "" {
 			err = errors.New("no message asks it")
 		}
