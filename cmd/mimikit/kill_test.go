@@ -9,7 +9,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"mimikit/core/llm/llmtest"
 	"mimikit/core/store/storetest"
@@ -205,7 +204,7 @@ const stopSignal = syscall.SIGTERM
 func (p *process) stops(sig os.Signal, want int) {
 	p.Helper()
 	p.signal(sig)
-	if code := p.within(5 * time.Second); code != want {
+	if code := p.within(patience); code != want {
 		p.Fatalf("mimikit %s: exit code %d after %s, want %d\nout: %s\nerr: %s", p.args, code, sig, want, p.out, p.err)
 	}
 }

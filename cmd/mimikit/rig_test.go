@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -322,12 +321,7 @@ func (d *deployment) serve() (p *process, url string) {
 // serving is serve that does not wait.
 func (d *deployment) serving() (p *process, url string) {
 	d.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		d.Fatal(err)
-	}
-	addr := l.Addr().String()
-	_ = l.Close()
+	addr := freeAddress(d.T)
 	return d.with("MIMIKIT_HTTP_LISTEN=" + addr).start("serve"), "http://" + addr
 }
 

@@ -63,7 +63,7 @@ func (s *SentinelSet) addServer(i int) {
 	s.t.Helper()
 	// The server must be told of its proxy when it starts, and the proxy of the
 	// server's port.
-	port := freePort(s.t)
+	port := FreePort(s.t)
 	proxy, err := faultproxy.New(fmt.Sprintf("127.0.0.1:%d", port), faultproxy.Options{Seed: uint64(i)})
 	if err != nil {
 		s.t.Fatalf("start a proxy: %v", err)
@@ -86,7 +86,7 @@ func (s *SentinelSet) addSentinel(i int) {
 	s.t.Helper()
 	dir := s.t.TempDir()
 	for range 5 {
-		port := freePort(s.t)
+		port := FreePort(s.t)
 		conf := filepath.Join(dir, "sentinel.conf") // sentinels write their state into it
 		text := fmt.Sprintf("port %d\nbind 127.0.0.1\ndir %s\nprotected-mode no\n"+
 			"sentinel monitor %s 127.0.0.1 %s 2\nsentinel down-after-milliseconds %[3]s 1000\n"+

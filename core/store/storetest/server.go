@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -85,11 +86,11 @@ func NewServer(t testing.TB, args ...string) *Server {
 	Need(t)
 	// Another process may take the port between our look and the server's bind.
 	for range 4 {
-		if s := newServer(t, freePort(t), args); s.start() == nil {
+		if s := newServer(t, FreePort(t), args); s.start() == nil {
 			return s
 		}
 	}
-	s := newServer(t, freePort(t), args)
+	s := newServer(t, FreePort(t), args)
 	s.Restart()
 	return s
 }
@@ -170,29 +171,36 @@ func network(addr string) string {
 	return "tcp"
 }
 
-// freePort finds a loopback port that is free, low enough that the port 10000
-// above it, by which a Cluster's nodes talk, exists and is free as well.
-func freePort(t testing.TB) int {
+// FreePort is a port of this machine that nobody listens on, nor on the one 10,000
+// above it, where a server of a Cluster has its bus. It is below those that systems
+// give to outgoing connections (32768 and more on Linux), so that none takes it before
+// its server starts, or while that is killed.
+func FreePort(t testing.TB) int {
 	t.Helper()
-	for range 200 {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatalf("find a free port: %v", err)
+	for range 1000 {
+		port := 11_000 + int(ports.Add(1)%10_000)
+		if listens(port) && listens(port+10_000) {
+			return port
 		}
-		port := l.Addr().(*net.TCPAddr).Port
-		_ = l.Close()
-		if port+10000 > 65535 {
-			continue
-		}
-		bus, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port+10000))
-		if err != nil {
-			continue
-		}
-		_ = bus.Close()
-		return port
 	}
-	t.Fatal("find a free port: none in 200 tries")
+	t.Fatal("find a free port: none in 1000 tries")
 	return 0
+}
+
+// ports is where the next search begins: processes of tests begin at places apart.
+var ports = func() *atomic.Int64 {
+	var n atomic.Int64
+	n.Store(int64(os.Getpid()) * 61)
+	return &n
+}()
+
+func listens(port int) bool {
+	l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+	if err != nil {
+		return false
+	}
+	_ = l.Close()
+	return true
 }
 
 // Addr is host:port of the server.
