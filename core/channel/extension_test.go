@@ -78,6 +78,37 @@ func extensionsChangeAllOrNothing(t *testing.T, s *store.Store) {
 	r.awaitEmpty(n.Node)
 }
 
+func TestPrelude(t *testing.T) { storetest.Each(t, extensionsAreMadeWhenNamed) }
+
+// An extension costs a script nothing that does not name it, and is made once by one
+// that does, also through another.
+func extensionsAreMadeWhenNamed(t *testing.T, s *store.Store) {
+	t.Parallel()
+	prelude := Prelude([]Extension{
+		{Name: "count", Source: "redis.call('INCR', KEYS[1])\nreturn {twice = function() return 2 end}"},
+		{Name: "through", Source: "return {four = function() return extensions.count.twice() + extensions.count.twice() end}"},
+	})
+	key := storetest.Prefix(t) + ":made"
+	for _, c := range []struct {
+		script string
+		want   string
+		made   int64
+	}{
+		{"return 'nothing'", "nothing", 0},
+		{"return tostring(extensions.unknown)", "nil", 0},
+		{"return tostring(extensions.through ~= nil)", "true", 0},
+		{"return tostring(extensions.through.four())", "4", 1},
+	} {
+		got, err := s.Client.Eval(t.Context(), prelude+c.script, []string{key}).Text()
+		if err != nil || got != c.want {
+			t.Errorf("%s: %q, %v; want %q", c.script, got, err, c.want)
+		}
+		if made, _ := s.Client.Get(t.Context(), key).Int64(); made != c.made {
+			t.Errorf("%s: the extension was made %d times, want %d", c.script, made, c.made)
+		}
+	}
+}
+
 // A step that calls what nobody has is an error of the step, not of the node.
 func TestUnknownExtension(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, s *store.Store) {

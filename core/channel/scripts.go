@@ -43,13 +43,25 @@ var (
 
 // extended is the cycle script with the extensions that its calls name.
 func extended(extensions []Extension) *redis.Script {
+	return redis.NewScript(Prelude(extensions) + cycleSource)
+}
+
+// Prelude is the Lua that stands before a script which calls extensions: there they
+// are extensions.name. One is made when it is named first, for most commits call
+// none, and to make a large one costs as much as a dozen commands.
+func Prelude(extensions []Extension) string {
 	var b strings.Builder
-	b.WriteString("local extensions = {}\n")
+	b.WriteString("local extensions, sources = {}, {}\n")
 	for _, e := range extensions {
-		fmt.Fprintf(&b, "extensions[%q] = (function()\n%s\nend)()\n", e.Name, e.Source)
+		fmt.Fprintf(&b, "sources[%q] = function()\n%s\nend\n", e.Name, e.Source)
 	}
-	b.WriteString(cycleSource)
-	return redis.NewScript(b.String())
+	b.WriteString(`setmetatable(extensions, {__index = function(all, name)
+  local made = sources[name] and sources[name]()
+  rawset(all, name, made)
+  return made
+end})
+`)
+	return b.String()
 }
 
 // Answers of fenced scripts that mean the caller must not go on.

@@ -58,19 +58,18 @@ func allowed(from, to Status) bool {
 	return slices.ContainsFunc(transitions, func(t transition) bool { return t.from == from && t.to == to })
 }
 
-// luaChart spells the chart as the table that the scripts ask.
+// luaChart spells the chart as the text in which the scripts look: a table would be
+// made anew by each call of one.
 func luaChart() string {
 	var b strings.Builder
-	b.WriteString("local chart = {")
+	b.WriteString("local chart = '")
 	for _, from := range Statuses {
-		fmt.Fprintf(&b, "%s = {", from)
 		for _, to := range Statuses {
 			if allowed(from, to) {
-				fmt.Fprintf(&b, "%s = true,", to)
+				fmt.Fprintf(&b, " %s>%s ", from, to)
 			}
 		}
-		b.WriteString("},")
 	}
-	b.WriteString("}\n")
+	b.WriteString("'\n")
 	return b.String()
 }

@@ -238,7 +238,7 @@ func TestTimesOfScripts(t *testing.T) {
 		for i, at := range times {
 			args[i] = at.UnixMilli()
 		}
-		got, err := s.Client.Eval(t.Context(), onRows+"local out = {} for i, v in ipairs(ARGV) do out[i] = iso(v) end return out", nil, args...).StringSlice()
+		got, err := s.Client.Eval(t.Context(), rowsSource+endsSource+"local out = {} for i, v in ipairs(ARGV) do out[i] = iso(v) end return out", nil, args...).StringSlice()
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -7,7 +7,7 @@ import (
 )
 
 // fixed are the keys that every script of a partition is given, in the order of
-// types in lua/rows.lua.
+// bind in lua/rows.lua.
 func fixed(k channel.Keys, p int) []string {
 	return []string{
 		k.In(p, "t:rows"), k.In(p, "t:state"), k.In(p, "t:index"),

@@ -15,12 +15,22 @@ import (
 var (
 	//go:embed lua/rows.lua
 	rowsSource string
+	//go:embed lua/states.lua
+	statesSource string
+	//go:embed lua/heads.lua
+	headsSource string
+	//go:embed lua/turn.lua
+	turnSource string
 	//go:embed lua/queue.lua
 	queueSource string
+	//go:embed lua/pour.lua
+	pourSource string
 	//go:embed lua/ends.lua
 	endsSource string
 	//go:embed lua/cancel.lua
 	cancelSource string
+	//go:embed lua/ops.lua
+	opsSource string
 	//go:embed lua/extension.lua
 	extensionSource string
 	//go:embed lua/call.lua
@@ -42,17 +52,19 @@ var (
 	//go:embed lua/frame.lua
 	frameSource string
 
-	onRows = luaChart() + fmt.Sprintf("local step = %d\n", PriorityStep.Milliseconds()) + rowsSource
-	onEnds = onRows + queueSource + endsSource + cancelSource
+	onStates  = luaChart() + statesSource
+	onHeads   = fmt.Sprintf("local step = %d\n", PriorityStep.Milliseconds()) + headsSource
+	onQueue   = onStates + onHeads + queueSource
+	extension = onQueue + late(endsSource+cancelSource+opsSource, "cancel", "other") + extensionSource
 
-	callScript    = framed(onRows+"local extension = (function()\n"+queueSource+endsSource+cancelSource+extensionSource+"end)()\n", callSource)
-	claimScript   = framed(onRows+queueSource, claimSource)
-	lookScript    = framed(onRows+queueSource+endsSource, lookSource)
-	beatScript    = framed(onRows, beatSource)
-	noteScript    = framed(onRows, noteSource)
-	settleScript  = framed(onRows+queueSource+endsSource, settleSource)
-	cascadeScript = framed(onEnds, cascadeSource)
-	forgetScript  = framed(onRows, forgetSource)
+	callScript    = framed(rowsSource+"local extension = (function()\n"+extension+"end)()\n", callSource)
+	claimScript   = framed(rowsSource+onHeads+turnSource+late(onStates+queueSource+pourSource, "pour"), claimSource)
+	lookScript    = framed(rowsSource+onQueue+endsSource+turnSource+pourSource, lookSource)
+	beatScript    = framed(rowsSource+onStates, beatSource)
+	noteScript    = framed(rowsSource, noteSource)
+	settleScript  = framed(rowsSource+onStates+late(onHeads+queueSource, "enqueue", "defer", "unpark")+endsSource, settleSource)
+	cascadeScript = framed(rowsSource+onQueue+endsSource+cancelSource, cascadeSource)
+	forgetScript  = framed(rowsSource+onStates, forgetSource)
 )
 
 // framed makes a script of what it needs and of what it does.
@@ -60,12 +72,25 @@ func framed(before, source string) *redis.Script {
 	return redis.NewScript(before + "local function serve(KEYS, ARGV)\n" + source + "end\n" + frameSource)
 }
 
+// late spells functions of a source that a script seldom needs. They are made when
+// the first of them is called.
+func late(source string, names ...string) string {
+	list := strings.Join(names, ", ")
+	var b strings.Builder
+	fmt.Fprintf(&b, "local %s\ndo\nlocal function made()\n%sreturn %s\nend\n", list, source, list)
+	for _, name := range names {
+		fmt.Fprintf(&b, "function %[1]s(...)\n%[2]s = made()\nreturn %[1]s(...)\nend\n", name, list)
+	}
+	b.WriteString("end\n")
+	return b.String()
+}
+
 const extensionName = "task"
 
 // Extensions are what a channel.Node must be given, so that the calls that an
 // [Issuer] spells can be committed.
 func Extensions() []channel.Extension {
-	return []channel.Extension{{Name: extensionName, Source: onEnds + extensionSource}}
+	return []channel.Extension{{Name: extensionName, Source: rowsSource + extension}}
 }
 
 // asList, asString: the parts of an answer. What is not what the scripts promise

@@ -37,14 +37,7 @@ func Extensions() []channel.Extension {
 }
 
 // alone spells both extensions as core/channel puts them before its script.
-func alone() string {
-	var b strings.Builder
-	b.WriteString("local extensions = {}\n")
-	for _, e := range append(task.Extensions(), Extensions()...) {
-		fmt.Fprintf(&b, "extensions[%q] = (function()\n%s\nend)()\n", e.Name, e.Source)
-	}
-	return b.String()
-}
+func alone() string { return channel.Prelude(append(task.Extensions(), Extensions()...)) }
 
 // asString is a part of an answer. What is not what the scripts promise becomes an
 // empty one.

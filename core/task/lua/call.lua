@@ -10,5 +10,5 @@ while ARGV[at] do
   list[#list + 1] = {tonumber(ARGV[at]), {unpack(ARGV, at + 2, at + 1 + m)}}
   at = at + 2 + m
 end
-if ARGV[1] == '1' then extension.check(keys, list[1][2]) end
+if ARGV[1] == '1' then extension.check(keys) end
 return {redis.call('INCR', KEYS[1]), unpack(extension.all(keys, list, clock()))}

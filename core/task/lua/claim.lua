@@ -1,4 +1,4 @@
--- claim: begin to run the tasks whose turn it is. Put after queue.
+-- claim: begin to run the tasks whose turn it is. Put after turn and pour.
 --
 -- KEYS[1] commit number, KEYS[2..] those of rows, then claims hash
 -- ARGV: signal channel, number of the partition, claimer, seq, node, cap of a
@@ -30,8 +30,12 @@ local function open()
   return list
 end
 
-local poured, due = pour(K, now)
-if poured > 0 then flush(K) end -- begin looks into the states as they are stored
+local due = nextDue(K)
+if due and due <= now then
+  pour(K, now)
+  flush(K) -- begin looks into the states as they are stored
+  due = nextDue(K)
+end
 local list, more = ahead(K, open(), (latest == seq and 0 or most) + further)
 local at, took, runs, lives, states = 1, {}, {}, {}, {}
 
@@ -112,7 +116,7 @@ for i = at, #list do
 end
 local scores = outlook(K, left, more, cap)
 flush(K)
-local out = {commits, ms(now), scores, due}
+local out = {commits, ms(now), scores, due and ms(due) or ''}
 if #took > 0 then
   local rows = call('HMGET', K.rows, unpack(took))
   if latest == seq then lives = call('HMGET', K.runs, unpack(took)) end

@@ -1,5 +1,6 @@
--- extension: what a commit of core/channel may do to tasks. Put after cancel. call.lua
--- runs the same functions without a commit around them.
+-- extension: what a commit of core/channel may do to tasks. Put after queue, and
+-- after cancel and ops, which are made when they are needed. call.lua runs the same
+-- functions without a commit around them.
 --
 -- keys: those of rows, in their order; then for a create with a long prompt its key,
 --   for a cancel the task's checkpoint
@@ -14,9 +15,7 @@
 --   store     id, storage, class
 -- apply gives {what it did, id}; "unknown" when there is no such task, or not in
 -- that conversation.
-local ops = {}
-
-function ops.create(K, key, a, now)
+local function create(K, key, a, now)
   local id, made = a[4], a[15]
   local st = {conv = a[8], class = a[9], priority = a[10], requester = a[11], parent = a[12], audience = a[13], dedupe = a[14]}
   if call('HSETNX', K.rows, id, a[5]) == 0 then
@@ -70,79 +69,10 @@ function ops.create(K, key, a, now)
   return {'created', id}
 end
 
-function ops.cancel(K, key, a, now)
-  local id = a[4]
-  local st = fetch(K, id)
-  if not st or (a[5] ~= '' and a[5] ~= st.conv) then return {'unknown', id} end
-  local did = cancel(K, id, st, {a[6], a[7], a[8]}, now)
-  if did == 'canceled' then call('DEL', key) end
-  cascade(K, 50, now)
-  if call('ZCARD', K.cascade) > 0 then signal(K, 'sweep ' .. K.p) end
-  return {did, id, fetch(K, id).status}
-end
-
-function ops.answer(K, _, a, now)
-  local id, question = a[4], a[5]
-  local st = fetch(K, id)
-  if not st then return {'unknown', id} end
-  if st.asked ~= question then return {'other', id} end
-  if st.status ~= 'waiting' then return {st.answered == question and st.answer == a[6] and 'answered' or 'closed', id} end
-  st.answered, st.answer, st.answeredBy = question, a[6], a[7]
-  enqueue(K, id, st, now)
-  store(K, id, st)
-  return {'answered', id}
-end
-
--- A trigger that begins to watch a task that is over is told of its end at once.
-function ops.watch(K, _, a)
-  local id, who = a[4], ' ' .. a[5] .. ' '
-  local st = fetch(K, id)
-  if not st then return {'unknown', id} end
-  if not string.find(st.watched or '', who, 1, true) then
-    st.watched = (st.watched or '') .. who
-    store(K, id, st)
-    if st.completed then tell(K, K.events, id, st, 1, result(st)) end
-  end
-  return {'watched', id}
-end
-
-function ops.unwatch(K, _, a)
-  local id, who = a[4], ' ' .. a[5] .. ' '
-  local st = fetch(K, id)
-  if not st then return {'unknown', id} end
-  local from, to = string.find(st.watched or '', who, 1, true)
-  if from then
-    st.watched = string.sub(st.watched, 1, from - 1) .. string.sub(st.watched, to + 1)
-    store(K, id, st)
-    if st.completed and st.watched == '' then call('ZADD', K.ended, st.completed, id) end
-  end
-  return {'unwatched', id}
-end
-
-function ops.archived(K, _, a)
-  local id = a[4]
-  local st = fetch(K, id)
-  if not st then return {'unknown', id} end
-  if not st.completed then return {'open', id} end
-  st.archive = a[5]
-  store(K, id, st)
-  return {'archived', id}
-end
-
--- A task that runs has its storage.
-function ops.store(K, _, a, now)
-  local id, storage, class = a[4], a[5], a[6]
-  local st = fetch(K, id)
-  if not st then return {'unknown', id} end
-  if st.class == class and st.storage == storage then return {'moved', id} end
-  if st.completed then return {'over', id} end
-  if st.status == 'running' then return {'running', id} end
-  local queued = st.status == 'pending'
-  if queued then unqueue(K, id, st) end
-  st.storage, st.class, st.away = storage, class, nil
-  if queued then enqueue(K, id, st, now) end
-  store(K, id, st)
-  return {'moved', id}
+-- apply does one op.
+local function apply(K, key, a, now)
+  if a[1] == 'create' then return create(K, key, a, now) end
+  return other(K, key, a, now)
 end
 
 -- before reads ahead what the creations among ops will ask of order.
@@ -170,13 +100,13 @@ return {
     local st = fetch(bind(keys, 1), id)
     return st and {conv = st.conv, canceled = st.cancelAt ~= nil, over = st.completed ~= nil} or nil
   end,
-  check = function(keys, a)
-    if not looked then look(bind(keys, 1, a[2], a[3])) end
+  check = function(keys)
+    if not looked then look(keys, 1) end
     looked = true
   end,
   apply = function(keys, a, now)
     local K = bind(keys, 1, a[2], a[3])
-    local did = ops[a[1]](K, keys[#types / 2 + 1], a, tonumber(now))
+    local did = apply(K, keys[#kinds + 1], a, tonumber(now))
     flush(K)
     return did
   end,
@@ -184,7 +114,7 @@ return {
   all = function(keys, list, now)
     local K, out = bind(keys, 1, list[1][2][2], list[1][2][3]), {}
     before(K, list)
-    for i, x in ipairs(list) do out[i] = ops[x[2][1]](K, keys[x[1]], x[2], now) end
+    for i, x in ipairs(list) do out[i] = apply(K, keys[x[1]], x[2], now) end
     flush(K)
     return out
   end,

@@ -1,5 +1,5 @@
 -- look: see what there is to do in a partition, make pending what is due, and tell
--- the people whose tasks wait for a storage that is gone. Put after ends.
+-- the people whose tasks wait for a storage that is gone. Put after ends, turn and pour.
 --
 -- KEYS[1] commit number, KEYS[2..] those of rows, then claims hash, sweeper hash,
 --   storages hash
@@ -64,9 +64,13 @@ local function watch(ours)
   end
 end
 
-local poured, due = pour(K, now)
+local poured, due = 0, nextDue(K)
+if due and due <= now then
+  poured = pour(K, now)
+  due = nextDue(K)
+end
 local list, more = ahead(K, classes, further)
-local out = {0, ms(now), outlook(K, list, more, cap), due}
+local out = {0, ms(now), outlook(K, list, more, cap), due and ms(due) or ''}
 if who ~= '' then
   local runs, beats = call('HGETALL', K.runs), {}
   for i = 1, #runs, 2 do
