@@ -37,6 +37,22 @@ var (
 	asksYesNo    = [4][]string{{"Yes", "No"}, {"Ja", "Nein"}, {"是", "否"}, {"Sí", "No"}}
 )
 
+// nextWords are what can be done about a task that ended otherwise than it should.
+var nextWords = map[string]words{
+	"canceled": {
+		"Nothing of it runs any more. Ask for it again if it is wanted after all.",
+		"Davon läuft nichts mehr. Bitte noch einmal darum, wenn es doch gebraucht wird.",
+		"它已完全停止。如果还需要，再说一遍即可。",
+		"Ya no queda nada en marcha. Pídela otra vez si al final hace falta.",
+	},
+	"failed": {
+		"Ask for it again to have it tried anew, or say what is to be done differently.",
+		"Bitte noch einmal darum, dann wird es neu versucht, oder sag, was anders zu machen ist.",
+		"再说一遍就会重试，也可以告诉我要怎么改。",
+		"Pídela otra vez para reintentarla, o di qué hay que hacer de otro modo.",
+	},
+}
+
 // statusWords are how tasks stand, in people's words.
 var statusWords = map[string]words{
 	"succeeded": {"succeeded", "gelungen", "已成功", "terminada con éxito"},

@@ -211,7 +211,13 @@ func (t *talk) toTell(r *demoResult) wish {
 	if words, ok := statusWords[r.status]; ok {
 		status = words[lang]
 	}
-	text := fmt.Sprintf(saysResult[lang], r.title, status, clip(r.text, 3000))
+	text := fmt.Sprintf(saysResult[lang], r.title, status)
+	if r.text != "" {
+		text += "\n" + clip(r.text, 3000)
+	}
+	if next, ok := nextWords[r.status]; ok {
+		text += "\n" + next[lang]
+	}
 	if len(r.text) <= longResult || r.task == "" || !t.offers("summarize_task_result") {
 		return says(text)
 	}

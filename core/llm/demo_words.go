@@ -157,7 +157,7 @@ var (
 	saysSummary    = words{"In short: %s (%d words, %d sentences; the first stands for all, I only count.)", "Kurz: %s (%d Wörter, %d Sätze; der erste steht für alle, ich zähle nur.)", "简而言之：%s（%d 个字词，%d 句；我只会取第一句。）", "En resumen: %s (%d palabras, %d frases; la primera vale por todas, yo solo cuento.)"}
 	saysThought    = words{"I took %s to think, as you asked, and here I am. Had you stopped me with `/stop`, you would have heard so; had you killed me with `kill -9`, this answer would still have come, once.", "Ich habe %s nachgedacht, wie gewünscht, und da bin ich. Mit `/stop` hättest du mich angehalten; nach einem `kill -9` wäre diese Antwort trotzdem gekommen, genau einmal.", "按你的要求，我想了 %s，回来了。如果你用 `/stop` 叫停，我会告诉你；如果用 `kill -9` 结束我，这个答案仍会到达，而且只到一次。", "He pensado %s, como pediste, y aquí estoy. Con `/stop` me habrías parado; con `kill -9` esta respuesta habría llegado igual, una sola vez."}
 	saysThoughtCut = words{" (More than that I do not take.)", " (Länger denke ich nicht nach.)", "（最多只想这么久。）", " (Más no pienso.)"}
-	saysResult     = words{"Task %s: %s\n%s", "Aufgabe %s: %s\n%s", "任务 %s：%s\n%s", "Tarea %s: %s\n%s"}
+	saysResult     = words{"Task “%s”: %s", "Aufgabe „%s“: %s", "任务“%s”：%s", "Tarea «%s»: %s"}
 )
 
 var weekdays = [4][7]string{
