@@ -116,3 +116,21 @@ func TestSettleHeld(t *testing.T) {
 		r.checkClean()
 	})
 }
+
+// What was put off goes before what was asked for after it.
+func TestHeldKeepsItsAge(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, s *store.Store) {
+		t.Parallel()
+		r := newRig(t, s, one)
+		old := r.enqueue(draft("c", "old"))
+		if to := r.settle(r.run(old), judge(Outcome{}, &putOff{time.Hour}, nil, 0)); to != Deferred {
+			t.Fatalf("it is %s", to)
+		}
+		young := r.enqueue(draft("c", "young"))
+		s.Client.ZAdd(t.Context(), r.q.keys.In(0, "t:deferred"), z(0, old)) // time passes
+		for _, id := range []string{old, young} {
+			r.settle(r.run(id), judge(Outcome{Output: "done"}, nil, nil, 0))
+		}
+		r.checkClean()
+	})
+}

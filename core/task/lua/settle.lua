@@ -81,7 +81,7 @@ local function settle(token, id, how, beats, said, usage, whole, output, checkpo
   if to == 'canceled' then st.error, st.reason = nil, nil end
 
   if how == 'hold' and to == 'deferred' then
-    st.due, st.enqueued = ms(now + num(said.hold)), nil
+    st.due = ms(now + num(said.hold)) -- it keeps its age
     defer(K, id, st)
   elseif to == 'deferred' then
     st.retried, st.attempts = ms(num(st.retried) + 1), ms(num(st.attempts) + 1)
