@@ -21,7 +21,7 @@ run: build ## build, and talk to the bot in this terminal
 test: need-go ## run all tests, with the race detector, on a real redis-server too
 	@.ci/need
 	@[ -n "$(RACE)" ] || echo "note: no C compiler, so the race detector is off" >&2
-	go test $(RACE) ./...
+	go test $(RACE) -timeout 30m ./...
 	cd deploy/check && go test ./...
 
 bench: build ## measure: the Go benchmarks, then the pipeline next to a bare one
@@ -37,6 +37,7 @@ chaos: build ## kill, pause and cut off nodes and Redis; check that nothing is l
 
 lint: need-go ## golangci-lint at the version of tools/go.mod (the first build takes minutes)
 	go tool -modfile=tools/go.mod golangci-lint run
+	cd deploy/check && go tool -modfile=../../tools/go.mod golangci-lint run -c ../../.golangci.yml
 
 build: need-go ## build bin/mimikit, one static binary
 	@mkdir -p bin
