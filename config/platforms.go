@@ -66,7 +66,7 @@ type Access struct {
 	DeniedUsers    []string `koanf:"deniedUsers"`                    // may not
 	Places         []string `koanf:"places"`                         // channels and workspaces in which it answers; empty: wherever it is invited
 	DeniedPlaces   []string `koanf:"deniedPlaces"`                   // in which it does not
-	DirectMessages bool     `koanf:"directMessages"`                 // it answers in direct messages
+	DirectMessages bool     `koanf:"directMessages"`                 // it answers in direct messages, also of a group
 	MaxPerMinute   int      `koanf:"maxPerMinute" allow:"0..100000"` // messages and commands of one person a minute; 0 bounds nothing
 }
 

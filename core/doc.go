@@ -50,7 +50,8 @@
 //     connections, how far a place was heard, one rate budget for all.
 //   - [mimikit/core/trigger] is what starts tasks later: times and conditions, each slot
 //     of which fires once. [mimikit/core/question] is what people were asked, answered
-//     days later on any node.
+//     days later on any node. These two and the tasks read what they keep with
+//     [mimikit/core/rows].
 //   - [mimikit/core/attachment] is where the files are that people sent.
 //   - [mimikit/core/blob] keeps the texts that are too long for a stream.
 //   - [mimikit/core/feed] is a short stream for each terminal, so that a reply
@@ -87,7 +88,8 @@
 //     once, and says so when it cannot.
 //   - [mimikit/adapters/console] is the terminal, [mimikit/adapters/slack] Slack and
 //     [mimikit/adapters/discord] Discord, whose gateway client is our own.
-//     [mimikit/adapters/adaptertest] is the suite that all of them run, and fakes of
+//     Where one process is alone, [mimikit/adapters/alone] remembers what nodes of
+//     these would share. [mimikit/adapters/adaptertest] is the suite that all of them run, and fakes of
 //     the platforms that follow their documentation.
 //   - [mimikit/core/page] is the operator's page; it says what the commands say.
 //   - [mimikit/config] reads what an operator may set. No other package knows it.

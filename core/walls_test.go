@@ -45,9 +45,10 @@ var walls = map[string]struct {
 	"core/blob":             {nil, "a blob is text, whoever wrote it"},
 	"core/feed":             {[]string{"core/chat"}, "a feed is what a terminal follows"},
 	"core/action":           {[]string{"core/chat", "core/llm"}, "an action is described before it is done"},
-	"core/task":             {[]string{"core/chat", "core/channel", "core/telemetry"}, "a task outlives who runs it"},
-	"core/trigger":          {[]string{"core/chat", "core/channel", "core/task"}, "a trigger makes tasks"},
-	"core/question":         {[]string{"core/chat", "core/channel", "core/task"}, "a question outlives who asked it, which may be a task"},
+	"core/rows":             {nil, "a reader of rows knows ids and texts, whatever they are of"},
+	"core/task":             {[]string{"core/chat", "core/channel", "core/rows", "core/telemetry"}, "a task outlives who runs it"},
+	"core/trigger":          {[]string{"core/chat", "core/channel", "core/rows", "core/task"}, "a trigger makes tasks"},
+	"core/question":         {[]string{"core/chat", "core/channel", "core/rows", "core/task"}, "a question outlives who asked it, which may be a task"},
 	"core/mcp":              {[]string{"core/action", "core/sandbox"}, "a server's tools are actions, whoever takes them"},
 	"core/workspace":        {nil, "files know nothing of who edits them"},
 	"core/sandbox":          {nil, "a sandbox knows processes"},
@@ -68,8 +69,9 @@ var walls = map[string]struct {
 	"adapters/outbox":       {[]string{"adapters", "core/chat", "core/channel", "core/telemetry"}, "the one door out"},
 	"adapters/adaptertest…": {[]string{"adapters", "core/chat"}, "one suite for all platforms"},
 	"adapters/console":      {[]string{"adapters", "core/chat", "core/feed"}, "a platform knows no other platform and nothing of the loops"},
-	"adapters/slack…":       {[]string{"adapters", "core/chat", "adapters/slack…"}, "a platform knows no other platform and nothing of the loops"},
-	"adapters/discord…":     {[]string{"adapters", "core/chat", "adapters/discord…"}, "a platform knows no other platform and nothing of the loops"},
+	"adapters/alone":        {[]string{"core/chat"}, "one process remembers what many would share, whatever the platform"},
+	"adapters/slack…":       {[]string{"adapters", "adapters/alone", "core/chat", "adapters/slack…"}, "a platform knows no other platform and nothing of the loops"},
+	"adapters/discord…":     {[]string{"adapters", "adapters/alone", "core/chat", "adapters/discord…"}, "a platform knows no other platform and nothing of the loops"},
 	"config":                {nil, "cmd translates settings into each package's options"},
 	"cmd/" + module + "…":   {[]string{"core…", "adapters…", "prompts", "config", "cmd/" + module + "…"}, "cmd puts the parts together"},
 }
@@ -87,7 +89,7 @@ var homes = []struct {
 	why     string
 }{
 	{"github.com/redis/go-redis", []string{
-		"core/channel…", "core/store…", "core/history…", "core/task…", "core/memory…", "core/feed…", "core/blob…", "core/usage…", "core/fold…", "core/audit…", "core/cluster…", "core/trigger…", "core/question…", "core/attachment…", "core/review…", "core/pause…", "cmd/" + module + "…",
+		"core/channel…", "core/store…", "core/history…", "core/task…", "core/memory…", "core/feed…", "core/blob…", "core/usage…", "core/fold…", "core/audit…", "core/cluster…", "core/trigger…", "core/question…", "core/attachment…", "core/review…", "core/pause…", "core/rows…", "cmd/" + module + "…",
 	}, "Redis is spoken where state lives and nowhere above"},
 	{"github.com/alicebob/miniredis", []string{"core/channel…", "core/store…", "core/feed…", "core/history…", "core/usage…", "core/fold…", "cmd/" + module + "…"}, "the store decides which Redis there is"},
 	{"github.com/slack-go/slack", []string{"adapters/slack…"}, "a platform's SDK never leaves its adapter"},

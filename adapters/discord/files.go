@@ -129,19 +129,78 @@ type Files struct{ d *Bot }
 var ErrFileTooLarge = errors.New("the file is larger than allowed")
 
 // Fetch writes a file's content to w and fails when it has more than most bytes;
-// what was written by then is to be thrown away. Discord's links work for about a
-// day.
-func (f *Files) Fetch(ctx context.Context, a chat.Attachment, w io.Writer, most int64) error {
+// what was written by then is to be thrown away. Discord's links work for about a day:
+// where one does not any more, its message is read again, which gives a new one.
+// message is the id of that, "" where it is not known.
+func (f *Files) Fetch(ctx context.Context, message string, a chat.Attachment, w io.Writer, most int64) error {
 	if a.URL == "" {
 		return fmt.Errorf("fetch file %q: it has no address", a.Name)
 	}
 	if a.Size > most {
 		return fmt.Errorf("fetch file %q of %d bytes: %w (%d)", a.Name, a.Size, ErrFileTooLarge, most)
 	}
-	if err := f.d.fetch(ctx, a.URL, w, most); err != nil {
+	err := f.d.fetch(ctx, a.URL, w, most)
+	var refused *linkError
+	if errors.As(err, &refused) && (refused.status == http.StatusForbidden || refused.status == http.StatusNotFound) {
+		link, again := f.again(ctx, message, a)
+		if again == nil {
+			err = f.d.fetch(ctx, link, w, most)
+		} else {
+			err = fmt.Errorf("%w, and there is no new one: %w", err, again)
+		}
+	}
+	if err != nil {
 		return fmt.Errorf("fetch file %q: %w", a.Name, err)
 	}
 	return nil
+}
+
+// again reads the message of a file once more and gives the file's link as it is now.
+func (f *Files) again(ctx context.Context, message string, a chat.Attachment) (link string, err error) {
+	channel := channelOf(a.URL)
+	if channel == "" || !digits(message) {
+		return "", errors.New("it is not known in which message the file is")
+	}
+	ctx, cancel := context.WithTimeout(ctx, f.d.o.Reading)
+	defer cancel()
+	at := "/channels/" + channel + "/messages/"
+	var m struct {
+		Attachments []attachment `json:"attachments"`
+	}
+	if err := f.d.api.do(ctx, request{method: "GET", path: at + message, route: "GET " + at + "{message}"}, &m); err != nil {
+		return "", fmt.Errorf("read its message again: %w", err)
+	}
+	for _, x := range m.Attachments {
+		if string(x.ID) == a.ID && x.URL != a.URL {
+			return x.URL, nil
+		}
+	}
+	return "", errors.New("its message does not have the file any more")
+}
+
+// channelOf is the channel in which a file was sent, by its link; "" for other links.
+func channelOf(link string) string {
+	u, err := url.Parse(link)
+	if err != nil {
+		return ""
+	}
+	parts := strings.Split(u.Path, "/")
+	if len(parts) != 5 || parts[1] != "attachments" || !digits(parts[2]) {
+		return ""
+	}
+	return parts[2]
+}
+
+func digits(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
+
+// A linkError is a link to a file that leads nowhere.
+type linkError struct {
+	status int
+	words  string
+}
+
+func (e *linkError) Error() string {
+	return "HTTP " + e.words + "; Discord's links to files work for a day"
 }
 
 func (d *Bot) fetch(ctx context.Context, from string, w io.Writer, most int64) error {
@@ -171,7 +230,7 @@ func (d *Bot) fetch(ctx context.Context, from string, w io.Writer, most int64) e
 	}
 	defer func() { _ = resp.Body.Close() }()
 	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("HTTP %s; Discord's links to files work for a day", resp.Status)
+		return &linkError{resp.StatusCode, resp.Status}
 	}
 	switch n, err := io.Copy(w, io.LimitReader(resp.Body, most+1)); {
 	case err != nil:

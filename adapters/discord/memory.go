@@ -2,42 +2,26 @@ package discord
 
 import (
 	"context"
-	"slices"
 	"strconv"
 	"sync"
 	"time"
 
+	"mimikit/adapters/alone"
 	"mimikit/adapters/discord/gateway"
-	"mimikit/core/chat"
 )
 
 // A Memory is what nodes share, for a deployment of one process and for tests. It
 // forgets everything when the process ends. It is safe for concurrent use.
 type Memory struct {
+	*alone.Memory
 	gateway.LocalSessions
-	now func() time.Time
 
 	mu      sync.Mutex
 	held    map[gateway.Shard]*hold
 	fences  int
-	heard   map[chat.Conversation]string // :: conversation → id of the newest message
-	claims  map[string]time.Time         // :: key → until when
-	notes   map[string]note
-	marks   map[chat.Conversation][]string // :: conversation → messages
-	buckets map[Draw]*drawn                // :: what is drawn, without a priority → what is left
+	buckets map[Draw]*drawn // :: what is drawn, without a priority → what is left
 	swept   time.Time
 }
-
-type note struct {
-	text  string
-	until time.Time
-}
-
-// Bounds of what one process remembers.
-const (
-	memoryLive  = 10_000
-	memoryMarks = 100 // of one conversation
-)
 
 var (
 	_ Leases = (*Memory)(nil)
@@ -50,13 +34,7 @@ var (
 
 // NewMemory makes an empty Memory. now may be nil.
 func NewMemory(now func() time.Time) *Memory {
-	if now == nil {
-		now = time.Now
-	}
-	return &Memory{
-		now: now, held: map[gateway.Shard]*hold{}, heard: map[chat.Conversation]string{}, claims: map[string]time.Time{},
-		notes: map[string]note{}, marks: map[chat.Conversation][]string{}, buckets: map[Draw]*drawn{},
-	}
+	return &Memory{Memory: alone.New(now, TimeOf), held: map[gateway.Shard]*hold{}, buckets: map[Draw]*drawn{}}
 }
 
 // A hold is the Lease of one process.
@@ -121,119 +99,23 @@ func (h *hold) Release() {
 	}
 }
 
-// Heard implements [Places].
-func (m *Memory) Heard(_ context.Context, c chat.Conversation, id string) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if compareIDs(id, m.heard[c]) > 0 {
-		m.heard[c] = id
-	}
-	if len(m.heard) > memoryLive {
-		for _, l := range m.live(time.Time{})[memoryLive*9/10:] {
-			delete(m.heard, l.Conversation)
-		}
-	}
-	return nil
-}
-
 // Live implements [Places].
 func (m *Memory) Live(_ context.Context, since time.Time, most int) ([]Live, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	live := m.live(since)
-	return live[:min(len(live), most)], nil
-}
-
-// live lists what was heard since a time, the newest first. m.mu is held.
-func (m *Memory) live(since time.Time) []Live {
-	var live []Live
-	for c, id := range m.heard {
-		if !TimeOf(id).Before(since) {
-			live = append(live, Live{Conversation: c, Heard: id})
-		}
+	marks := m.Since(since, most)
+	live := make([]Live, len(marks))
+	for i, k := range marks {
+		live[i] = Live(k)
 	}
-	slices.SortFunc(live, func(a, b Live) int { return compareIDs(b.Heard, a.Heard) })
-	return live
+	return live, nil
 }
 
-// Claim implements [Claims].
-func (m *Memory) Claim(_ context.Context, key string, ttl time.Duration) (bool, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.sweep()
-	if until, taken := m.claims[key]; taken && m.now().Before(until) {
-		return false, nil
-	}
-	m.claims[key] = m.now().Add(ttl)
-	return true, nil
-}
-
-// Note implements [Notes].
-func (m *Memory) Note(_ context.Context, key string) (string, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if n := m.notes[key]; m.now().Before(n.until) {
-		return n.text, nil
-	}
-	return "", nil
-}
-
-// SetNote implements [Notes].
-func (m *Memory) SetNote(_ context.Context, key, text string, ttl time.Duration) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.sweep()
-	m.notes[key] = note{text: text, until: m.now().Add(ttl)}
-	return nil
-}
-
-// Mark implements [Marks].
-func (m *Memory) Mark(_ context.Context, c chat.Conversation, id string) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	all := m.marks[c]
-	if !slices.Contains(all, id) {
-		all = append(all, id)
-	}
-	m.marks[c] = all[max(len(all)-memoryMarks, 0):]
-	return nil
-}
-
-// Unmark implements [Marks].
-func (m *Memory) Unmark(_ context.Context, c chat.Conversation, upTo string) ([]string, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	var gone, kept []string
-	for _, id := range m.marks[c] {
-		if upTo == "" || compareIDs(id, upTo) <= 0 {
-			gone = append(gone, id)
-		} else {
-			kept = append(kept, id)
-		}
-	}
-	if m.marks[c] = kept; kept == nil {
-		delete(m.marks, c)
-	}
-	return gone, nil
-}
-
-// sweep forgets what has run out, at most once a minute. m.mu is held.
+// sweep forgets the budgets that are as good as new, at most once a minute. m.mu is held.
 func (m *Memory) sweep() {
-	now := m.now()
+	now := m.Now()
 	if now.Sub(m.swept) < time.Minute {
 		return
 	}
 	m.swept = now
-	for k, until := range m.claims {
-		if !now.Before(until) {
-			delete(m.claims, k)
-		}
-	}
-	for k, n := range m.notes {
-		if !now.Before(n.until) {
-			delete(m.notes, k)
-		}
-	}
 	for k, b := range m.buckets {
 		if b.refill(now); b.left >= b.size && !now.Before(b.shut) {
 			delete(m.buckets, k)
@@ -255,7 +137,7 @@ func (m *Memory) Draw(_ context.Context, d Draw, patience time.Duration) (time.D
 	defer m.mu.Unlock()
 	m.sweep()
 	b := m.bucket(d)
-	now := m.now()
+	now := m.Now()
 	b.refill(now)
 	shut := max(0, b.shut.Sub(now))
 	// A bucket of one must serve all: what a priority needs to find is never more
@@ -280,7 +162,7 @@ func (m *Memory) Limited(_ context.Context, d Draw, wait time.Duration) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	b := m.bucket(d)
-	b.shut = later(b.shut, m.now().Add(wait))
+	b.shut = later(b.shut, m.Now().Add(wait))
 	return nil
 }
 
@@ -290,7 +172,7 @@ func (m *Memory) bucket(d Draw) *drawn {
 	b := m.buckets[d]
 	if b == nil {
 		calls, per := d.Rate()
-		b = &drawn{size: float64(calls), rate: float64(calls) / per.Seconds(), left: float64(calls), at: m.now()}
+		b = &drawn{size: float64(calls), rate: float64(calls) / per.Seconds(), left: float64(calls), at: m.Now()}
 		m.buckets[d] = b
 	}
 	return b

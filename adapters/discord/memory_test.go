@@ -45,48 +45,17 @@ func TestMemory(t *testing.T) {
 		t.Error(err)
 	}
 
-	c := chat.Conversation{Platform: Platform, Place: "5"}
-	for i := range memoryMarks + 10 {
-		_ = m.Mark(ctx, c, strconv.Itoa(100+i))
-		_ = m.Mark(ctx, c, strconv.Itoa(100+i))
-	}
-	if got, _ := m.Unmark(ctx, c, "99"); len(got) != 0 {
-		t.Errorf("took %v", got)
-	}
-	if got, _ := m.Unmark(ctx, c, ""); len(got) != memoryMarks || len(m.marks) != 0 {
-		t.Errorf("took %d, %d left", len(got), len(m.marks))
-	}
-
 	place := func(i int) chat.Conversation {
 		return chat.Conversation{Platform: Platform, Place: strconv.Itoa(i)}
 	}
-	for i := range memoryLive + 5 {
+	for i := range 5 {
 		_ = m.Heard(ctx, place(i), idAt(now.Add(time.Duration(i)*time.Second)))
 	}
-	_ = m.Heard(ctx, place(memoryLive), idAt(now)) // moves nothing back
-	got, _ := m.Live(ctx, now, 2)
-	if len(got) != 2 || got[0].Conversation != place(memoryLive+4) || len(m.heard) > memoryLive {
-		t.Errorf("live %v of %d", got, len(m.heard))
+	if got, _ := m.Live(ctx, now, 2); len(got) != 2 || got[0].Conversation != place(4) || got[0].Heard != idAt(now.Add(4*time.Second)) {
+		t.Errorf("live %v", got)
 	}
 	if got, _ := m.Live(ctx, now.Add(time.Hour*24), 5); len(got) != 0 {
 		t.Errorf("live %v", got)
-	}
-
-	for _, want := range []bool{true, false} {
-		if first, _ := m.Claim(ctx, "k", time.Hour); first != want {
-			t.Errorf("claimed: %v", first)
-		}
-	}
-	_ = m.SetNote(ctx, "k", "text", time.Hour)
-	now = now.Add(time.Hour)
-	if text, _ := m.Note(ctx, "k"); text != "" {
-		t.Errorf("note %q after its time", text)
-	}
-	if first, _ := m.Claim(ctx, "k", time.Hour); !first {
-		t.Error("a claim that has lapsed counts")
-	}
-	if len(m.notes) != 0 {
-		t.Errorf("%d notes are kept", len(m.notes))
 	}
 }
 

@@ -225,24 +225,75 @@ func TestDownloads(t *testing.T) {
 	bubble(t, func(t *testing.T, r *rig) {
 		d := r.discord()
 		m := r.fake.Say(r.dm().Place, r.ann, "x", r.fake.Attaching("a.txt", "text/plain", []byte("hello")))
+		link := r.fake.Link(m.Attachments[0])
 		fetch := func(from string, most int64) (string, error) {
 			var b strings.Builder
-			err := d.Files.Fetch(t.Context(), chat.Attachment{URL: from}, &b, most)
+			err := d.Files.Fetch(t.Context(), "", chat.Attachment{URL: from}, &b, most)
 			return b.String(), err
 		}
-		if got, err := fetch(m.Attachments[0].URL, 5); err != nil || got != "hello" {
+		if got, err := fetch(link, 5); err != nil || got != "hello" {
 			t.Errorf("%q, %v", got, err)
 		}
-		if _, err := fetch(m.Attachments[0].URL, 4); !errors.Is(err, ErrFileTooLarge) {
+		if _, err := fetch(link, 4); !errors.Is(err, ErrFileTooLarge) {
 			t.Errorf("took more than it may: %v", err)
 		}
-		if err := d.Files.Fetch(t.Context(), chat.Attachment{URL: m.Attachments[0].URL, Size: 5}, io.Discard, 4); !errors.Is(err, ErrFileTooLarge) {
+		if err := d.Files.Fetch(t.Context(), m.ID, chat.Attachment{URL: link, Size: 5}, io.Discard, 4); !errors.Is(err, ErrFileTooLarge) {
 			t.Errorf("asked for more than it may: %v", err)
 		}
 		for _, from := range []string{"http://169.254.169.254/latest", "https://example.com/a", "file:///etc/passwd", "http://cdn.discordapp.com/x", "https://cdn.discordapp.com.evil.example/x", "", "%"} {
 			if _, err := fetch(from, 10); err == nil || strings.Contains(from, "//") && !strings.Contains(err.Error(), "no address of Discord's files") {
 				t.Errorf("fetched %q: %v", from, err)
 			}
+		}
+	})
+}
+
+// A link that does not work any more is asked for anew, once, where the file's message
+// is known and has it still.
+func TestDownloadsAfterADay(t *testing.T) {
+	bubble(t, func(t *testing.T, r *rig) {
+		d := r.discord()
+		m := r.fake.Say(r.place, r.ann, "x", r.fake.Attaching("a.txt", "text/plain", []byte("hello")), r.fake.Attaching("b.txt", "text/plain", []byte("other")))
+		a := m.Attachments[0]
+		old := chat.Attachment{ID: a.ID, Name: a.Filename, URL: r.fake.Link(a)}
+		const route = "GET /channels/{channel}/messages/{message}"
+		fetch := func(message string, a chat.Attachment) (string, error) {
+			var b strings.Builder
+			err := d.Files.Fetch(t.Context(), message, a, &b, 100)
+			return b.String(), err
+		}
+		if got, err := fetch(m.ID, old); err != nil || got != "hello" || len(r.fake.Calls(route)) != 0 {
+			t.Errorf("on the same day: %q, %v, %d messages read", got, err, len(r.fake.Calls(route)))
+		}
+		r.fake.ExpireLinks()
+		for range 2 { // what is kept of the file stays as it was
+			if got, err := fetch(m.ID, old); err != nil || got != "hello" {
+				t.Errorf("later: %q, %v", got, err)
+			}
+		}
+		if n := len(r.fake.Calls(route)); n != 2 {
+			t.Errorf("the message was read %d times", n)
+		}
+		forged := old
+		forged.URL = strings.Replace(r.fake.Link(m.Attachments[1]), m.Attachments[1].ID, a.ID, 1)
+		if got, err := fetch(m.ID, forged); err != nil || got != "hello" {
+			t.Errorf("with a signature of another: %q, %v", got, err)
+		}
+		gone := old
+		gone.ID = "7"
+		for message, c := range map[string]struct {
+			a    chat.Attachment
+			want string
+		}{
+			"": {old, "it is not known in which message"}, "../../users": {old, "it is not known in which message"}, m.ID: {gone, "does not have the file any more"}, "77": {old, "read its message again"},
+		} {
+			if got, err := fetch(message, c.a); err == nil || got != "" || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "work for a day") || strings.Contains(err.Error(), "hm=") {
+				t.Errorf("message %q: %q, %v; want %q", message, got, err, c.want)
+			}
+		}
+		r.fake.Delete(m.ID)
+		if _, err := fetch(m.ID, old); err == nil || !strings.Contains(err.Error(), "read its message again") {
+			t.Errorf("of a message that is gone: %v", err)
 		}
 	})
 }

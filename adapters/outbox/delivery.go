@@ -135,7 +135,7 @@ func (d *delivery) post(ctx context.Context, poster adapters.Poster, part adapte
 	if err != nil {
 		return d.failed(ctx, err)
 	}
-	d.done(part, id)
+	d.done(id)
 	return nil
 }
 
@@ -155,7 +155,7 @@ func (d *delivery) mark(ctx context.Context, poster adapters.Poster, part adapte
 			return false, d.unseen(ctx, err)
 		}
 		if id != "" {
-			d.done(part, id)
+			d.done(id)
 			return true, nil
 		}
 		d.p.Unseen = 0
@@ -183,12 +183,30 @@ func (d *delivery) left() time.Duration {
 // untilThen is how long the marker, or a wait that was committed, still holds.
 func (d *delivery) untilThen() time.Duration { return time.UnixMilli(d.p.Until).Sub(d.now()) }
 
-func (d *delivery) done(part adapters.Part, messageID string) {
+func (d *delivery) done(messageID string) {
 	d.p.Done = append(d.p.Done, messageID)
 	d.p.Posting, d.p.Until, d.p.Failures, d.p.Unseen = false, 0, 0, 0
-	if d.o.opt.Shown != nil && messageID != "" && part.Index == part.Count-1 {
-		d.o.opt.Shown(d.reply, messageID)
+}
+
+// shown tells which message shows the whole reply. Where it cannot be told, the reply
+// waits with all its parts posted, but not for ever: it is there to be read.
+func (d *delivery) shown(ctx context.Context) error {
+	n := len(d.p.Done)
+	if d.o.opt.Shown == nil || n == 0 || d.p.Done[n-1] == "" {
+		return nil
 	}
+	err := d.o.opt.Shown(ctx, d.reply, d.p.Done[n-1])
+	if err == nil {
+		return nil
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	d.o.opt.Logger.Warn("shown_not_told", "reply", d.reply.ID, "message", d.p.Done[n-1], "error", err)
+	if d.p.Failures++; d.tired(d.p.Failures, 0) {
+		return nil
+	}
+	return d.again(ctx, fmt.Errorf("tell which message shows %s: %w", d.reply.ID, err), backoff(d.p.Failures))
 }
 
 func (d *delivery) call(ctx context.Context, left time.Duration, poster adapters.Poster, part adapters.Part) (string, error) {

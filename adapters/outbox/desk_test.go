@@ -92,6 +92,18 @@ func (d *desk) note(format string, args ...any) {
 	d.story = append(d.story, strings.TrimSpace(fmt.Sprintf(format, args...)))
 }
 
+// shown notes which message shows a reply, which fails so often at first.
+func (d *desk) shown(fails int) func(context.Context, *chat.Reply, string) error {
+	return func(_ context.Context, r *chat.Reply, id string) error {
+		if fails--; fails >= 0 {
+			d.note("  %s cannot be shown by %s", r.ID, id)
+			return errors.New("nobody listens")
+		}
+		d.note("  %s shown by %s", r.ID, id)
+		return nil
+	}
+}
+
 func (d *desk) work() *channel.Work {
 	e := d.entry
 	if e.Value == nil {

@@ -1,6 +1,7 @@
 package outbox_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"sync"
@@ -28,7 +29,11 @@ func killings() []killing {
 		}
 		all = append(all, killing{"posting", part, "cut off, shown late"}, killing{"posted", part, "paused, shown late"})
 	}
-	return append(all, killing{"settling", 2, "cut off"}, killing{"settling", 2, "paused"})
+	// Posted, and not yet told which message shows it; told, and not settled.
+	for _, point := range []string{"showing", "settling"} {
+		all = append(all, killing{point, 2, "cut off"}, killing{point, 2, "paused"})
+	}
+	return all
 }
 
 // At every point of a reply its node is cut off from Redis, and another one
@@ -52,6 +57,10 @@ func TestKilledAtEveryPoint(t *testing.T) {
 
 func (k killing) run(t *testing.T, addr string) {
 	r := newRig(t, addr, 1)
+	told := r.keys.Prefix + ":told" // hash: reply → the message that shows it
+	r.shown = func(ctx context.Context, n *node, reply, message string) error {
+		return n.store.Client.HSet(ctx, told, reply, message).Err()
+	}
 	if strings.Contains(k.how, "late") {
 		r.platform.fate = func(p adapters.Part, try int) fate {
 			if p.ReplyID == "r1" && p.Index == k.part && try == 1 {
@@ -89,4 +98,8 @@ func (k killing) run(t *testing.T, addr string) {
 	a.steps.Wait()
 	r.checkNothingLeft()
 	r.platform.check(t, "c", []string{"r0.0", "r1.0", "r1.1", "r1.2", "r2.0"})
+	shows, err := r.direct.Client.HGetAll(t.Context(), told).Result()
+	if err != nil || len(shows) != 3 || shows["r1"] == "" {
+		t.Errorf("told of the messages that show replies: %v, %v", shows, err)
+	}
 }

@@ -40,9 +40,10 @@ type Options struct {
 	Posted func(platform string, outcome Outcome, took time.Duration)
 	Looked func(platform string, found bool, err error)
 	// Shown is told which message shows the last part of a reply, the one with its
-	// buttons, once it is known: then all of the reply is there to be read. A kill in
-	// between leaves it untold. It must not wait, and may be nil.
-	Shown func(r *chat.Reply, messageID string)
+	// buttons, once all of the reply is there to be read, and before the reply is
+	// settled: whatever dies in between, it is told, perhaps more than once. A reply of
+	// which it could not be told waits. It may be nil.
+	Shown func(ctx context.Context, r *chat.Reply, messageID string) error
 }
 
 // An Outcome says how a post ended.
@@ -115,6 +116,9 @@ func (o *Outbox) step(ctx context.Context, w *channel.Work) (channel.Effects, er
 		if err := d.post(ctx, poster, parts[len(d.p.Done)]); err != nil {
 			return channel.Effects{}, err
 		}
+	}
+	if err := d.shown(ctx); err != nil {
+		return channel.Effects{}, err
 	}
 	return channel.Effects{Puts: []channel.Put{{Table: channel.PostTable, Field: reply.ID}}}, nil
 }

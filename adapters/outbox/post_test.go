@@ -8,7 +8,6 @@ import (
 
 	"mimikit/adapters"
 	"mimikit/core/channel"
-	"mimikit/core/chat"
 )
 
 func TestParts(t *testing.T) {
@@ -50,7 +49,7 @@ func TestParts(t *testing.T) {
 	t.Run("shown by its last part", func(t *testing.T) {
 		play(t, 2, func(d *desk) {
 			d.opt.Posted = nil
-			d.opt.Shown = func(r *chat.Reply, id string) { d.note("  %s shown by %s", r.ID, id) }
+			d.opt.Shown = d.shown(0)
 			d.run()
 		}, `
 		mark done= posting until=20s
@@ -64,11 +63,48 @@ func TestParts(t *testing.T) {
 		play(t, 2, func(d *desk) {
 			d.fresh, d.record = false, `{"done":["m0"],"posting":true}`
 			d.looks = []answer{{id: "m1"}}
-			d.opt.Shown = func(r *chat.Reply, id string) { d.note("  %s shown by %s", r.ID, id) }
+			d.opt.Shown = d.shown(0)
 			d.run()
 		}, `
 		look up 1
 		r1 shown by m1
+		settle`)
+	})
+	t.Run("what cannot be told is told before it is settled", func(t *testing.T) {
+		play(t, 1, func(d *desk) {
+			d.opt.Posted = nil
+			d.opt.Shown = d.shown(2)
+			d.run()
+			d.pass(500 * time.Millisecond)
+			d.run() // of another node, perhaps
+			d.pass(time.Second)
+			d.run()
+		}, `
+		mark done= posting until=20s
+		post 0 by 15s
+		r1 cannot be shown by m0
+		mark done=m0 until=500ms failures=1
+		later 500ms
+		r1 cannot be shown by m0
+		mark done=m0 until=1.5s failures=2
+		later 1s
+		r1 shown by m0
+		settle`)
+	})
+	t.Run("what can never be told holds nothing up for ever", func(t *testing.T) {
+		play(t, 1, func(d *desk) {
+			d.opt.Posted, d.opt.GiveUpAfter = nil, time.Minute
+			d.opt.Shown = d.shown(2)
+			d.run()
+			d.pass(time.Minute)
+			d.run()
+		}, `
+		mark done= posting until=20s
+		post 0 by 15s
+		r1 cannot be shown by m0
+		mark done=m0 until=500ms failures=1
+		later 500ms
+		r1 cannot be shown by m0
 		settle`)
 	})
 	t.Run("a reply that shows nothing", func(t *testing.T) {

@@ -65,6 +65,8 @@ type rig struct {
 	change   func(*outbox.Options)
 	// at is called when a node passes a point of a post; see points.
 	at func(n *node, point, reply string, part int)
+	// shown is called by a node that tells which message shows a reply.
+	shown func(ctx context.Context, n *node, reply, message string) error
 	// ready is called before a node starts a step, in its partition's goroutine.
 	ready func(n *node)
 }
@@ -100,6 +102,7 @@ type node struct {
 	*channel.Node
 	name  string
 	proxy *faultproxy.Proxy
+	store *store.Store   // behind the proxy
 	steps sync.WaitGroup // under way
 }
 
@@ -112,7 +115,7 @@ func (r *rig) node(name string) *node {
 	}
 	r.t.Cleanup(func() { _ = proxy.Close() })
 	s := storetest.Open(r.t, store.Options{Mode: store.Single, Addrs: []string{proxy.Addr()}})
-	n := &node{name: name, proxy: proxy}
+	n := &node{name: name, proxy: proxy, store: s}
 	n.Node = r.newNode(name, s, []channel.Loop{r.loop(n)})
 	ctx, cancel := context.WithCancel(context.Background())
 	over := make(chan error, 1)
@@ -155,6 +158,12 @@ func (r *rig) loop(n *node) channel.Loop {
 		d := &door{p: r.platform, at: func(point string, i int) { at(point, reply.ID, i) }}
 		opt := opt
 		opt.Posters = map[string]adapters.Poster{"slack": d}
+		if r.shown != nil {
+			opt.Shown = func(ctx context.Context, reply *chat.Reply, message string) error {
+				at("showing", reply.ID, len(d.Split(*reply))-1)
+				return r.shown(ctx, n, reply.ID, message)
+			}
+		}
 		mine := *w
 		mine.Mark = func(ctx context.Context, puts ...channel.Put) (time.Time, error) {
 			part++

@@ -63,8 +63,8 @@ func (m *Memory) Draw(_ context.Context, d Draw, patience time.Duration) (time.D
 	var drawn []*bucket
 	var wait time.Duration
 	for _, b := range m.bucketsOf(d) {
-		b.refill(m.now())
-		w := b.wait(m.now(), d.Priority)
+		b.refill(m.Now())
+		w := b.wait(m.Now(), d.Priority)
 		if w == Never {
 			return Never, nil
 		}
@@ -85,7 +85,7 @@ func (m *Memory) Limited(_ context.Context, d Draw, wait time.Duration) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, b := range m.bucketsOf(d) {
-		if until := m.now().Add(wait); until.After(b.shut) {
+		if until := m.Now().Add(wait); until.After(b.shut) {
 			b.shut = until
 		}
 	}
@@ -109,7 +109,7 @@ func (m *Memory) bucket(key string, size, rate float64) *bucket {
 		if len(m.buckets) > 10_000 {
 			m.dropFull()
 		}
-		b = &bucket{size: size, rate: rate, left: size, at: m.now()}
+		b = &bucket{size: size, rate: rate, left: size, at: m.Now()}
 		m.buckets[key] = b
 	}
 	return b
@@ -118,7 +118,7 @@ func (m *Memory) bucket(key string, size, rate float64) *bucket {
 // dropFull forgets the buckets that are as good as new.
 func (m *Memory) dropFull() {
 	for k, b := range m.buckets {
-		if b.refill(m.now()); b.left >= b.size && !m.now().Before(b.shut) {
+		if b.refill(m.Now()); b.left >= b.size && !m.Now().Before(b.shut) {
 			delete(m.buckets, k)
 		}
 	}

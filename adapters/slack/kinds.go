@@ -2,6 +2,8 @@ package slack
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"time"
@@ -57,6 +59,20 @@ func (k *kinds) of(ctx context.Context, place, said string) kind {
 func (k *kinds) member(ctx context.Context, place string) (bool, error) {
 	s, err := k.ask(ctx, place)
 	return s.member, err
+}
+
+// Group reports whether a place is the direct messages of a group of people. Of a place
+// that Slack does not show us we are told nothing, so it is none.
+func (b *Bot) Group(ctx context.Context, place string) (bool, error) {
+	s, err := b.kinds.ask(ctx, place)
+	var refused slack.SlackErrorResponse
+	if errors.As(err, &refused) && (refused.Err == "channel_not_found" || refused.Err == "missing_scope") {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("ask Slack what place %s is: %w", place, err)
+	}
+	return s.kind == group, nil
 }
 
 func (k *kinds) ask(ctx context.Context, place string) (standing, error) {

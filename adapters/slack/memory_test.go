@@ -75,32 +75,6 @@ func TestTheBudget(t *testing.T) {
 	}
 }
 
-func TestClaims(t *testing.T) {
-	t.Parallel()
-	c := &clock{at: time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)}
-	m := NewMemory(c.now)
-	var firsts int
-	var mu sync.Mutex
-	var all sync.WaitGroup
-	for range 50 {
-		all.Go(func() {
-			if first, _ := m.Claim(context.Background(), "k", time.Minute); first {
-				mu.Lock()
-				firsts++
-				mu.Unlock()
-			}
-		})
-	}
-	all.Wait()
-	if firsts != 1 {
-		t.Errorf("%d were first", firsts)
-	}
-	c.at = c.at.Add(61 * time.Second)
-	if first, _ := m.Claim(t.Context(), "k", time.Minute); !first {
-		t.Error("a claim that ran out still holds")
-	}
-}
-
 func TestLiveConversations(t *testing.T) {
 	t.Parallel()
 	m := NewMemory(nil)

@@ -64,6 +64,24 @@ func (a access) refuses(c chat.Conversation, user string) string {
 	return ""
 }
 
+// groups reports whether a place is the direct messages of a group of people, which its
+// id does not say.
+type groups func(ctx context.Context, c chat.Conversation) (bool, error)
+
+// turnsAway is refuses that knows of groups, too: their messages are direct messages,
+// unless the settings name their place. Only who must know asks the platform.
+func (a access) turnsAway(ctx context.Context, c chat.Conversation, user string, isGroup groups) (why string, err error) {
+	why = a.refuses(c, user)
+	if why != "" || a.c.DirectMessages || isGroup == nil || c.Place == "" || c.Direct() || listed(a.c.Places, c.Platform, c.Place) {
+		return why, nil
+	}
+	is, err := isGroup(ctx, c)
+	if is {
+		why = notDM
+	}
+	return why, err
+}
+
 func listed(list []string, platform string, ids ...string) bool {
 	return slices.ContainsFunc(ids, func(id string) bool { return id != "" && slices.Contains(list, platform+":"+id) })
 }
@@ -73,6 +91,7 @@ func listed(list []string, platform string, ids ...string) bool {
 type guardedInbox struct {
 	adapters.Inbox
 	access  access
+	groups  groups // may be nil
 	files   *attachment.Store
 	refused func(platform string)
 	rate    *rate                                    // may be nil
@@ -89,7 +108,7 @@ func (r refusal) Refused() string { return string(r) }
 
 // Submit takes a message unless its author, or its place, is refused.
 func (g *guardedInbox) Submit(ctx context.Context, m adapters.Message) (adapters.Receipt, error) {
-	if err := g.judge(m); err != nil {
+	if err := g.judge(ctx, m); err != nil {
 		return adapters.Receipt{}, err
 	}
 	if why, told := g.rate.message(ctx, m); why != "" {
@@ -122,18 +141,21 @@ func (g *guardedInbox) remember(ctx context.Context, m adapters.Message) error {
 
 // Stop takes the wish to stop, likewise.
 func (g *guardedInbox) Stop(ctx context.Context, m adapters.Message) (adapters.Receipt, error) {
-	if err := g.judge(m); err != nil {
+	if err := g.judge(ctx, m); err != nil {
 		return adapters.Receipt{}, err
 	}
 	return g.Inbox.Stop(ctx, m)
 }
 
-func (g *guardedInbox) judge(m adapters.Message) error {
-	why := g.access.refuses(m.Conversation, m.Author.ID)
+func (g *guardedInbox) judge(ctx context.Context, m adapters.Message) error {
 	// What took a message away must take effect also where its author may say no
 	// more.
-	if why == "" || m.Kind == chat.KindDelete {
+	if m.Kind == chat.KindDelete {
 		return nil
+	}
+	why, err := g.access.turnsAway(ctx, m.Conversation, m.Author.ID, g.groups)
+	if why == "" {
+		return err
 	}
 	g.refused(m.Conversation.Platform)
 	return refusal(why)

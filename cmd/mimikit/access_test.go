@@ -1,10 +1,17 @@
 package main
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
+	"mimikit/adapters/adaptertest/slackfake"
 	"mimikit/config"
 	"mimikit/core/chat"
+	"mimikit/core/store/storetest"
 )
 
 func TestAccess(t *testing.T) {
@@ -61,5 +68,89 @@ func TestAccess(t *testing.T) {
 		if got := (access{c.a}).role("discord", c.admin, c.ids...); got != c.want {
 			t.Errorf("%s: %s, want %s", c.name, got, c.want)
 		}
+	}
+}
+
+// The direct messages of a group are direct messages, in whichever way somebody speaks
+// there, unless the settings name the place; what cannot be found out lets nobody in.
+func TestGroupsAreDirectMessages(t *testing.T) {
+	t.Parallel()
+	group := chat.Conversation{Platform: "slack", Workspace: "T1", Place: "G1"}
+	place, direct := group, group
+	place.Place, direct.Place = "C1", "D1"
+	away := errors.New("Slack is away")
+	for _, c := range []struct {
+		name  string
+		a     config.Access
+		in    chat.Conversation
+		isErr error
+		want  string
+		asks  bool
+	}{
+		{"allowed", config.Access{DirectMessages: true}, group, away, "", false},
+		{"not allowed", config.Access{}, group, nil, notDM, true},
+		{"named", config.Access{Places: []string{"slack:G1"}}, group, away, "", false},
+		{"its workspace is named", config.Access{Places: []string{"slack:T1"}}, group, nil, notDM, true},
+		{"another place", config.Access{}, place, nil, "", true},
+		{"one person's", config.Access{}, direct, away, notDM, false},
+		{"unknown", config.Access{}, group, away, "", true},
+		{"a denied user", config.Access{DeniedUsers: []string{"slack:U1"}}, group, away, notYou, false},
+	} {
+		asked := false
+		why, err := access{c.a}.turnsAway(t.Context(), c.in, "U1", func(_ context.Context, in chat.Conversation) (bool, error) {
+			asked = true
+			return in == group && c.isErr == nil, c.isErr
+		})
+		if why != c.want || asked != c.asks || asked && !errors.Is(err, c.isErr) || !asked && err != nil {
+			t.Errorf("%s: %q, %v, asked %v; want %q", c.name, why, err, asked, c.want)
+		}
+	}
+}
+
+// Who speaks to the bot among several people on Slack is told that it does not answer
+// there, whether in words or with a command; where direct messages are allowed it does.
+func TestSlackGroupMessages(t *testing.T) {
+	t.Parallel()
+	storetest.Need(t)
+	for _, allowed := range []bool{false, true} {
+		t.Run(fmt.Sprint(allowed), func(t *testing.T) {
+			t.Parallel()
+			s, settings := slackAt(t, slackfake.Options{})
+			s.AddUser(slackfake.User{ID: "U0BOB", Name: "bob"})
+			s.AddChannel(slackfake.Channel{ID: "G0TRIO", Kind: "mpim", Members: []string{"U0ANN", "U0BOB", slackfake.BotUser}})
+			d := deploy(t, echo, append(settings, "MIMIKIT_ACCESS_DIRECT_MESSAGES="+fmt.Sprint(allowed))...)
+			d.serve()
+			s.Say(slackfake.Say{Channel: "G0TRIO", Text: "say one"})
+			id := s.Slash("U0ANN", "G0TRIO", "/mimikit", "tasks")
+			storetest.Eventually(t, "what Ann reads", func() error {
+				told, answer := "", ""
+				for _, w := range s.Whispers() {
+					told += w.Text
+				}
+				for _, a := range s.Answers() {
+					if a.Interaction == id {
+						answer = a.Body
+					}
+				}
+				said := texts(s.Messages("G0TRIO", ""))
+				if allowed && (!slices.Equal(said, []string{"You said one"}) || !strings.Contains(answer, "no tasks")) ||
+					!allowed && (!strings.Contains(told, notDM) || !strings.Contains(answer, notDM) || len(said) > 0) {
+					return fmt.Errorf("said %q, whispered %q, answered %s", said, told, answer)
+				}
+				return nil
+			})
+			s.Say(slackfake.Say{Text: "@bot say two"})
+			storetest.Eventually(t, "the answer in a channel", func() error {
+				for _, m := range s.Posted() {
+					if m.Text == "You said two" {
+						return nil
+					}
+				}
+				return errors.New("none yet")
+			})
+			if n := len(d.model.Calls()); n != map[bool]int{false: 1, true: 2}[allowed] {
+				t.Errorf("the model was asked %d times", n)
+			}
+		})
 	}
 }

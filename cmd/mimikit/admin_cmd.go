@@ -109,7 +109,11 @@ func (*feedbackCmd) Help() string {
 
 // Run lists feedback.
 func (c *feedbackCmd) Run(ctx context.Context, std *streams, s *settings) error {
-	return order(ctx, std, s, c.asJSON, append(append([]string{"feedback"}, c.Words...), fmt.Sprint(c.Limit))...)
+	words := append([]string{"feedback"}, c.Words...)
+	if !slices.ContainsFunc(c.Words, digitsOnly) {
+		words = append(words, fmt.Sprint(c.Limit))
+	}
+	return order(ctx, std, s, c.asJSON, words...)
 }
 
 // usageCmd is `mimikit usage`.

@@ -72,6 +72,7 @@ type App struct {
 	agents                     // that are not ours, see expert.go
 
 	access      access
+	groups      groups // nil where no platform has any
 	attachments *attachment.Store
 	cluster     *cluster.Cluster
 	platforms   []*platform

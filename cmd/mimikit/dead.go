@@ -18,9 +18,9 @@ type deadCmd struct {
 }
 
 type deadListCmd struct {
-	From  string `arg:"" optional:"" name:"channel" help:"Only of this channel, such as user-input."`
-	Limit int    `short:"n" default:"50" help:"How many at most, 1 to 200."`
-	Data  bool   `help:"Also print the payloads. They hold what people wrote."`
+	Words []string `arg:"" optional:"" name:"word" help:"The same in words, as in chat: a channel, such as user-input, and how many."`
+	Limit int      `short:"n" default:"50" help:"How many at most, 1 to 200."`
+	Data  bool     `help:"Also print the payloads. They hold what people wrote."`
 	asJSON
 }
 
@@ -29,11 +29,10 @@ func (c *deadListCmd) Run(ctx context.Context, std *streams, s *settings) error 
 	if c.Limit < 1 || c.Limit > admin.MaxDeadListed {
 		return fmt.Errorf("--limit %d: 1 to %d are allowed", c.Limit, admin.MaxDeadListed)
 	}
-	words := []string{"dead", "list"}
-	if c.From != "" {
-		words = append(words, c.From)
+	words := append([]string{"dead", "list"}, c.Words...)
+	if !slices.ContainsFunc(c.Words, digitsOnly) {
+		words = append(words, fmt.Sprint(c.Limit))
 	}
-	words = append(words, fmt.Sprint(c.Limit))
 	return withCommands(ctx, s, func(app *App, set *admin.Set, who admin.Caller) error {
 		a, err := set.Run(ctx, who, words)
 		if err != nil {
@@ -81,13 +80,14 @@ func (c *deadDropCmd) Run(ctx context.Context, std *streams, s *settings) error 
 }
 
 func (c *whichDead) bury(ctx context.Context, std *streams, s *settings, what string) error {
+	words := append([]string{"dead", what}, c.IDs...)
+	all := strings.EqualFold(c.IDs[0], "all") // what follows it is not read here
 	for _, id := range c.IDs {
-		if _, err := channel.ParseDeadID(id); err != nil && !strings.EqualFold(id, "all") {
+		if _, err := channel.ParseDeadID(id); err != nil && !all {
 			return err
 		}
 	}
-	words := append([]string{"dead", what}, c.IDs...)
-	if c.Yes && len(c.IDs) == 1 && strings.EqualFold(c.IDs[0], "all") {
+	if c.Yes && all && len(c.IDs) == 1 {
 		words = append(words, "yes")
 	}
 	return confirmed(ctx, std, s, c.asJSON, words...)

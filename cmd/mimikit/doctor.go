@@ -2,15 +2,18 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"net/http"
 	"strings"
 	"time"
 
 	"mimikit/config"
 	"mimikit/core/llm"
 	"mimikit/core/sandbox"
+	"mimikit/core/telemetry"
 	"mimikit/core/workspace"
 )
 
@@ -38,7 +41,7 @@ func (c *doctorCmd) Run(ctx context.Context, std *streams, s *settings) error {
 	}
 	printFinding(std.out, finding{What: "settings", OK: true, Say: "they hold"})
 	bad := false
-	for _, test := range []func(context.Context, config.Config) []finding{redisFound, modelFound, platformsFound, sandboxFound, workspacesFound, expertFound, mcpFound} {
+	for _, test := range []func(context.Context, config.Config) []finding{redisFound, modelFound, platformsFound, sandboxFound, workspacesFound, expertFound, mcpFound, tracesFound} {
 		short, cancel := context.WithTimeout(ctx, c.Timeout)
 		for _, f := range test(short, cfg) {
 			printFinding(std.out, f)
@@ -165,4 +168,30 @@ func workspacesFound(_ context.Context, cfg config.Config) []finding {
 		return []finding{{What: "workspaces", Say: err.Error(), Mend: "make " + w.Dir + " writable, or set workspaces.dir"}}
 	}
 	return []finding{{What: "workspaces", OK: true, Say: w.Dir}}
+}
+
+// tracesFound tests whether the collector of traces takes them. Without it the bot
+// works as ever.
+func tracesFound(ctx context.Context, cfg config.Config) []finding {
+	o := cfg.Telemetry.OTLP
+	if o.Endpoint == "" {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, o.Timeout)
+	defer cancel()
+	f := finding{What: "traces", Note: true, Mend: "see telemetry.otlp.endpoint: it wants the collector's address for OTLP over HTTP, mostly port 4318; 4317 is for gRPC, which is not spoken"}
+	began := time.Now()
+	target, err := telemetry.Probe(ctx, telemetry.TraceOptions{Endpoint: o.Endpoint, Headers: o.Sent()})
+	var refused *telemetry.RefusedError
+	switch {
+	case err == nil:
+		f.OK, f.Say = true, fmt.Sprintf("%s took a request in %s", target, short(time.Since(began)))
+		return []finding{f}
+	case errors.As(err, &refused) && (refused.Status == http.StatusUnauthorized || refused.Status == http.StatusForbidden):
+		f.Mend = "see MIMIKIT_TELEMETRY_OTLP_KEY and telemetry.otlp.headers"
+	case errors.As(err, &refused) && refused.Status >= 500:
+		f.Mend = "see the collector's own log; what cannot be sent is dropped and counted"
+	}
+	f.Say = err.Error()
+	return []finding{f}
 }

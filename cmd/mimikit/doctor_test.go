@@ -1,12 +1,15 @@
 package main
 
 import (
+	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 
 	"mimikit/adapters/adaptertest/slackfake"
 	"mimikit/core/llm/llmtest"
 	"mimikit/core/store/storetest"
+	"mimikit/core/telemetry/telemetrytest"
 )
 
 // The doctor finds what is wrong, says how to mend it, and fails only when the bot
@@ -36,6 +39,40 @@ func TestDoctor(t *testing.T) {
 
 	out, _ = d.with("MIMIKIT_SLACK_APP_TOKEN").run(1, "", "doctor")
 	has(t, out, "✗ settings", "slack.appToken: is not set", "→ mend them")
+}
+
+// The doctor tells whether the collector takes traces, and what to do where it does
+// not; the bot works without it.
+func TestDoctorLooksAtTraces(t *testing.T) {
+	t.Parallel()
+	storetest.Need(t)
+	const secret = "otlp-secret-0123456789"
+	collector := telemetrytest.NewCollector(t)
+	d := deploy(t, llmtest.Answers("ready"))
+	out, _ := d.run(0, "", "doctor")
+	if strings.Contains(out, "traces") {
+		t.Errorf("without a collector there is a line about it:\n%s", out)
+	}
+	d = d.with("MIMIKIT_TELEMETRY_OTLP_ENDPOINT="+collector.URL(), "MIMIKIT_TELEMETRY_OTLP_KEY="+secret)
+	out, _ = d.run(0, "", "doctor")
+	has(t, out, "✓ traces             "+collector.URL()+"/v1/traces took a request in ")
+	heard := collector.Headers()
+	if len(heard) != 1 || heard[0].Get("Authorization") != "Bearer "+secret || heard[0].Get("Content-Type") != "application/x-protobuf" || len(collector.Spans()) != 0 {
+		t.Errorf("the collector heard %v and has %d spans", heard, len(collector.Spans()))
+	}
+	for status, mend := range map[int]string{401: "→ see MIMIKIT_TELEMETRY_OTLP_KEY", 404: "→ see telemetry.otlp.endpoint: it wants", 503: "→ see the collector's own log"} {
+		collector.Instead(func(w http.ResponseWriter, _ *http.Request) bool {
+			w.WriteHeader(status)
+			return true
+		})
+		out, _ = d.run(0, "", "doctor")
+		has(t, out, fmt.Sprintf("! traces             %s/v1/traces answered %d", collector.URL(), status), mend)
+	}
+	out, _ = d.with("MIMIKIT_TELEMETRY_OTLP_ENDPOINT=http://127.0.0.1:1").run(0, "", "doctor")
+	has(t, out, "! traces", "connection refused", "4317 is for gRPC")
+	if strings.Contains(out, secret) {
+		t.Errorf("the output has the key:\n%s", out)
+	}
 }
 
 func TestManifest(t *testing.T) {

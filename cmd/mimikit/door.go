@@ -29,8 +29,8 @@ type answer struct {
 // what the caller may not, or got wrong, is in the answer. private says that
 // nobody else reads it.
 func (d *door) run(ctx context.Context, who chat.Author, in chat.Conversation, private bool, prefix string, words []string) (answer, error) {
-	if why := d.app.access.refuses(in, who.ID); why != "" {
-		return answer{text: why}, nil
+	if why, err := d.app.access.turnsAway(ctx, in, who.ID, d.app.groups); why != "" || err != nil {
+		return answer{text: why}, err
 	}
 	if why := d.app.rate().command(ctx, in.Platform, who.ID, words); why != "" {
 		return answer{text: why}, nil
@@ -61,8 +61,8 @@ const staleButton = "This button is of no use any more."
 
 // press does what a button stands for.
 func (d *door) press(ctx context.Context, who chat.Author, in chat.Conversation, value string) (answer, error) {
-	if why := d.app.access.refuses(in, who.ID); why != "" {
-		return answer{text: why}, nil
+	if why, err := d.app.access.turnsAway(ctx, in, who.ID, d.app.groups); why != "" || err != nil {
+		return answer{text: why}, err
 	}
 	if said, note, known, err := d.app.pressed(ctx, who, in, value); known || err != nil {
 		return answer{text: said, note: note}, err

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
 	"mimikit/core/admin"
@@ -13,9 +14,6 @@ import (
 const (
 	mostHomeTriggers  = 20
 	mostHomeQuestions = 10
-	// homeSought bounds among how many open questions of all people one's own are
-	// looked for.
-	homeSought = 1000
 )
 
 // homeTriggers lists what will start tasks on somebody's behalf.
@@ -48,18 +46,21 @@ func homeTrigger(t trigger.Trigger) homeRow {
 // homeQuestions lists what somebody is asked by name, or by their role, in the
 // workspace. What all of a conversation are asked is answered there.
 func (a *App) homeQuestions(ctx context.Context, who chat.Author, in chat.Conversation) ([]homeRow, error) {
-	list, err := a.questions.AllOpen(ctx, homeSought)
-	if err != nil {
-		return nil, err
-	}
 	var rows []homeRow
-	for _, q := range list {
-		if len(rows) == mostHomeQuestions {
-			break
-		}
-		if q.Status == question.Open && askedAtHome(q, who, in) {
+	left := 0
+	for q, err := range a.questions.EachOpen(ctx) {
+		switch {
+		case err != nil:
+			return nil, err
+		case !askedAtHome(q, who, in):
+		case len(rows) < mostHomeQuestions:
 			rows = append(rows, homeQuestion(q))
+		default:
+			left++
 		}
+	}
+	if left > 0 {
+		rows = append(rows, homeRow{title: fmt.Sprintf("… and %d more", left), detail: a.cfg.Slack.Command + " questions lists all of them"})
 	}
 	return rows, nil
 }

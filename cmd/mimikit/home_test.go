@@ -6,9 +6,12 @@ import (
 	"testing"
 
 	"mimikit/adapters/adaptertest/slackfake"
+	"mimikit/core/channel"
+	"mimikit/core/chat"
 	"mimikit/core/llm/llmtest"
 	"mimikit/core/question"
 	"mimikit/core/store/storetest"
+	"mimikit/core/task"
 )
 
 // App Home has a person's own tasks, triggers and open questions, each with what can be
@@ -111,5 +114,41 @@ func TestHomeApprovalIsShownWhole(t *testing.T) {
 	q.OnlyOptions = true
 	if r := homeQuestion(q); r.whole != q.Text || len(r.buttons) != 2 {
 		t.Errorf("%+v", r)
+	}
+}
+
+// Among however many open questions of others, App Home finds one's own; of more than it
+// shows it says how many are left, and where they are.
+func TestHomeQuestionsAmongMany(t *testing.T) {
+	t.Parallel()
+	mini := storetest.Mini(t)
+	st, err := question.New(question.Options{Issuer: question.Issuer{Tasks: &task.Issuer{Keys: channel.Keys{Prefix: storetest.Prefix(t), Partitions: 4}}}, Client: mini.Client})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := &App{questions: st, log: quiet}
+	a.cfg.Slack.Command = "/bot"
+	ann, ben := chat.Author{ID: "U0ANN"}, chat.Author{ID: "U0BEN"}
+	home := chat.Conversation{Platform: "slack", Workspace: "T1"}
+	ask := func(i int, who chat.Author) {
+		t.Helper()
+		c := home
+		c.Place, c.Thread = "C1", fmt.Sprint(i)
+		if _, err := st.Ask(t.Context(), question.Draft{Conversation: c, Text: "Where to?", Options: []string{"Here"}, AskedTo: who}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range mostHomeQuestions + 2 {
+		ask(i, ann)
+	}
+	for i := range 1200 {
+		ask(1000+i, ben)
+	}
+	rows, err := a.homeQuestions(t.Context(), ann, home)
+	if err != nil || len(rows) != mostHomeQuestions+1 || len(rows[0].buttons) != 1 {
+		t.Fatalf("%d rows, %v", len(rows), err)
+	}
+	if last := rows[mostHomeQuestions]; last.title != "… and 2 more" || !strings.Contains(last.detail, "/bot questions lists all") || len(last.buttons) != 0 {
+		t.Errorf("the last is %+v", last)
 	}
 }

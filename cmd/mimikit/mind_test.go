@@ -118,13 +118,13 @@ func TestMindStopsAtABudget(t *testing.T) {
 	d := deploy(t, llmtest.Answers("Four."), limit)
 	node, _ := d.serve()
 	first := d.once("t", "two and two?")
-	if !strings.HasPrefix(first, "Four.") || !strings.Contains(first, "% of your daily budget is used") {
+	if !strings.HasPrefix(first, "Four.") || !strings.Contains(first, "% of your daily budget is used. I cannot answer again before 00:00 UTC on ") {
 		t.Errorf("the first answer is %q, want it with a warning", first)
 	}
 	calls := len(d.model.Calls())
 	for _, talk := range []string{"t", "elsewhere"} {
 		got := d.once(talk, "and four and four?")
-		has(t, got, "your daily budget for the language model is used up", "It begins anew at 00:00 on ", "an admin can raise")
+		has(t, got, "your daily budget for the language model is used up", "It begins anew at 00:00 UTC on ", "an admin can raise it before that")
 	}
 	if n := len(d.model.Calls()); n != calls || calls != 1 {
 		t.Errorf("the endpoint was called %d times, and %d times after the budget was spent", calls, n-calls)

@@ -61,6 +61,15 @@ func TestPause(t *testing.T) {
 	if got := d.once("t", "say elsewhere"); got != "You said elsewhere" { // of no workspace of Slack's
 		t.Errorf("elsewhere it answers %q", got)
 	}
+	why := s.Slash("U0ANN", "C0TOWN", "/mimikit", "why https://acme.slack.com/archives/C0TOWN/p"+strings.ReplaceAll(first, ".", ""))
+	storetest.Eventually(t, "why it waits", func() error {
+		for _, a := range s.Answers() {
+			if a.Interaction == why && strings.Contains(a.Body, "It is held back. Paused in this workspace") && strings.Contains(a.Body, "we move house") {
+				return nil
+			}
+		}
+		return fmt.Errorf("%v", s.Answers())
+	})
 	calls := len(d.model.Calls())
 	if out, _ = d.run(0, "", "status"); !strings.Contains(out, "Paused in "+scope) {
 		t.Errorf("the status says nothing of it:\n%s", out)

@@ -26,8 +26,8 @@ type platform struct {
 	feedback adapters.Feedback
 	// progress shows what a task does as one message that changes.
 	progress func(ctx context.Context, c chat.Conversation, p progress) error
-	// fetch reads a file that somebody sent there.
-	fetch func(ctx context.Context, f chat.Attachment, w io.Writer, most int64) error
+	// fetch reads a file that somebody sent there with a message.
+	fetch func(ctx context.Context, message string, f chat.Attachment, w io.Writer, most int64) error
 	// edit changes a message of ours.
 	edit func(ctx context.Context, c chat.Conversation, messageID, text string, buttons []chat.Button) error
 	// stream lets people see a reply while it is worded; nil where nobody does.
@@ -85,7 +85,7 @@ func (a *App) platformNames() []string {
 
 // listen runs the listeners.
 func (a *App) listen(ctx context.Context, g *errgroup.Group) {
-	in := &guardedInbox{Inbox: a.inbox, access: a.access, files: a.attachments, changed: a.journal.changed, rate: a.rate(), refused: func(platform string) { a.metrics.Input(platform, telemetry.Refused) }}
+	in := &guardedInbox{Inbox: a.inbox, access: a.access, groups: a.groups, files: a.attachments, changed: a.journal.changed, rate: a.rate(), refused: func(platform string) { a.metrics.Input(platform, telemetry.Refused) }}
 	for _, p := range a.platforms {
 		g.Go(func() error {
 			defer p.close()
@@ -132,7 +132,7 @@ func (a *App) ready() error {
 
 // attached lists the files that people sent in a conversation, for a worker.
 func (a *App) attached(ctx context.Context, c chat.Conversation) ([]worker.Attached, error) {
-	var fetch func(ctx context.Context, f chat.Attachment, w io.Writer, most int64) error
+	var fetch func(ctx context.Context, message string, f chat.Attachment, w io.Writer, most int64) error
 	for _, p := range a.platforms {
 		if p.name == c.Platform {
 			fetch = p.fetch
@@ -149,7 +149,9 @@ func (a *App) attached(ctx context.Context, c chat.Conversation) ([]worker.Attac
 	for _, f := range files {
 		out = append(out, worker.Attached{
 			ID: f.Attachment.ID, Name: f.Attachment.Name, MediaType: f.Attachment.MediaType, Size: f.Attachment.Size, From: cmp.Or(f.Author.Name, f.Author.ID),
-			Fetch: func(ctx context.Context, w io.Writer, most int64) error { return fetch(ctx, f.Attachment, w, most) },
+			Fetch: func(ctx context.Context, w io.Writer, most int64) error {
+				return fetch(ctx, f.Message, f.Attachment, w, most)
+			},
 		})
 	}
 	return out, nil

@@ -2,18 +2,23 @@ package main
 
 import (
 	"context"
+	"slices"
 	"strings"
 )
 
 // questionsCmd is `mimikit questions`.
 type questionsCmd struct {
-	Whose string `arg:"" optional:"" default:"all" enum:"mine,all" help:"Whose questions: ${enum}. Default: ${default}."`
+	Words []string `arg:"" optional:"" name:"word" help:"The same in words, as in chat: mine, or all (the default), the number of a page."`
 	asJSON
 }
 
 // Run lists open questions.
 func (c *questionsCmd) Run(ctx context.Context, std *streams, s *settings) error {
-	return order(ctx, std, s, c.asJSON, "questions", c.Whose)
+	words := append([]string{"questions"}, c.Words...)
+	if len(c.Words) == 0 || digitsOnly(c.Words[0]) {
+		words = slices.Insert(words, 1, "all")
+	}
+	return order(ctx, std, s, c.asJSON, words...)
 }
 
 // answerCmd is `mimikit answer`.

@@ -26,23 +26,25 @@ func (a *App) newQuestions() (*question.Store, error) {
 const questionKnown = 31 * 24 * time.Hour // a question is open for thirty days at most
 
 // questionShown remembers which message asks a question, and since when, so that any
-// node can say there how it was answered, and knows what cannot be an answer.
-func (a *App) questionShown(r *chat.Reply, messageID string) {
+// node can say there how it was answered, and knows what cannot be an answer. It is
+// remembered before the post is settled, since nobody would find the message later.
+// Other replies cost nothing here.
+func (a *App) questionShown(ctx context.Context, r *chat.Reply, messageID string) error {
 	if r.Question == "" {
-		return
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, lastIn)
+	defer cancel()
+	was, err := a.cluster.Note(ctx, questionNote(r.Question))
+	if err != nil || was == messageID { // a node that died before it settled the post has told
+		return err
 	}
 	since := time.Now().UTC().Format(time.RFC3339Nano)
-	a.show.last.Go(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), lastIn)
-		defer cancel()
-		err := a.cluster.SetNote(ctx, shownNote(r.Question), since, questionKnown)
-		if err == nil { // last, since where it is, both are
-			err = a.cluster.SetNote(ctx, questionNote(r.Question), messageID, questionKnown)
-		}
-		if err != nil {
-			a.log.Warn("question_message_not_noted", "question", r.Question, "error", err)
-		}
-	})
+	if err := a.cluster.SetNote(ctx, shownNote(r.Question), since, questionKnown); err != nil {
+		return err
+	}
+	// Last, since where it is, both are.
+	return a.cluster.SetNote(ctx, questionNote(r.Question), messageID, questionKnown)
 }
 
 func questionNote(id string) string { return "question/" + id }
@@ -59,6 +61,32 @@ func (a *App) questionClosed(id string) {
 		defer cancel()
 		if err := a.editQuestion(ctx, id); err != nil {
 			a.log.Warn("question_not_changed", "question", id, "error", err)
+		}
+	})
+}
+
+// questionClosing is questionClosed for one that a commit is about to close.
+func (a *App) questionClosing(id string) {
+	if len(a.platforms) == 0 {
+		return
+	}
+	a.show.last.Go(func() {
+		for wait := 50 * time.Millisecond; wait < lastIn; wait *= 2 {
+			ctx, cancel := context.WithTimeout(context.Background(), lastIn)
+			q, err := a.questions.Get(ctx, id)
+			cancel()
+			if errors.Is(err, question.ErrUnknown) {
+				return // it was never asked
+			}
+			if err == nil && q.Status != question.Open {
+				a.questionClosed(id)
+				return
+			}
+			select {
+			case <-time.After(wait):
+			case <-a.show.stopped:
+				return
+			}
 		}
 	})
 }

@@ -35,7 +35,7 @@ func TestBudgetOfAThousandTokens(t *testing.T) {
 	}
 	d = d.with("MIMIKIT_PROMPTS_DIR=" + d.dir + "-prompts")
 	d.serve()
-	const note, stopped = "% of your daily budget is used._", "I cannot answer: your daily budget for the language model is used up. It begins anew at 00:00 on "
+	const note, stopped = "% of your daily budget is used. Once all of it is, I cannot answer before 00:00 UTC on ", "I cannot answer: your daily budget for the language model is used up. It begins anew at 00:00 UTC on "
 	for i, want := range []string{"", note, "", stopped, stopped} { // 44 %, 88 %, over it, and stopped
 		got := d.once(fmt.Sprint("talk", i), "words, please")
 		if told := strings.Contains(got, note); told != (want == note) || want != stopped && !strings.HasPrefix(got, "word word") {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"slices"
 	"strconv"
@@ -69,8 +70,17 @@ func (a *App) slack() (*platform, error) {
 	if err != nil {
 		return nil, err
 	}
+	a.groups = func(ctx context.Context, c chat.Conversation) (bool, error) {
+		if c.Platform != "slack" {
+			return false, nil
+		}
+		return bot.Group(ctx, c.Place)
+	}
 	p := &platform{
-		name: "slack", listener: bot.Listener, poster: bot.Poster, feedback: bot.Status, fetch: bot.Files.Fetch, edit: bot.Poster.Edit, close: bot.Close,
+		name: "slack", listener: bot.Listener, poster: bot.Poster, feedback: bot.Status, edit: bot.Poster.Edit, close: bot.Close,
+		fetch: func(ctx context.Context, _ string, f chat.Attachment, w io.Writer, most int64) error {
+			return bot.Files.Fetch(ctx, f, w, most)
+		},
 		// A node that waits for a socket, since others hold them all, is as good.
 		ready: func() bool {
 			return bot.Listener.Ready() || mode == slack.SocketMode && int(shared.waiting.Load()) == own

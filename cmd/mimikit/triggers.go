@@ -42,7 +42,7 @@ func (a *App) supervising(profiles []string) error {
 	var err error
 	a.supervisor, err = supervisor.New(supervisor.Options{
 		Triggers: a.triggers, Tasks: a.queue, Files: supervisor.WorkspaceFiles(a.files), Storage: a.files.ID(),
-		Questions: a.questions, Profiles: profiles, EvalProfile: task.Standard, Budget: a.mayAsk, Held: a.triggersHeld, Approvals: approvers(a.cfg.Approvals), Firing: a.firing, Logger: a.log,
+		Questions: a.questions, Closing: a.questionClosing, Profiles: profiles, EvalProfile: task.Standard, Budget: a.mayAsk, Held: a.triggersHeld, Approvals: approvers(a.cfg.Approvals), Firing: a.firing, Logger: a.log,
 	})
 	return err
 }

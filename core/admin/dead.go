@@ -54,17 +54,23 @@ func (q *query) dead(ctx context.Context, args []string) (Answer, error) {
 	return Answer{}, odd(what, []string{"list", "replay", "drop"})
 }
 
-// letters are the dead letters that the caller oversees, newest first. Of those
-// whose conversation cannot be read only who holds the machine knows.
-func (q *query) letters(ctx context.Context) ([]channel.DeadLetter, error) {
-	all, err := q.o.Channels.Dead(ctx, mostDead)
-	if err != nil {
-		return nil, err
+// letters are the dead letters that the caller oversees, newest first, and foreign
+// whether an id is that of another. Of those whose conversation cannot be read only who
+// holds the machine knows.
+func (q *query) letters(ctx context.Context) (all []channel.DeadLetter, foreign func(id string) bool, err error) {
+	if all, err = q.o.Channels.Dead(ctx, mostDead); err != nil {
+		return nil, nil, err
 	}
-	return slices.DeleteFunc(all, func(d channel.DeadLetter) bool {
+	others := map[string]bool{}
+	all = slices.DeleteFunc(all, func(d channel.DeadLetter) bool {
 		c, err := chat.ParseConversation(d.Conversation)
-		return !q.c.Owner && (err != nil || !q.c.reaches(c))
-	}), nil
+		if q.c.Owner || err == nil && q.c.reaches(c) {
+			return false
+		}
+		others[d.ID.String()] = true
+		return true
+	})
+	return all, func(id string) bool { return others[id] }, nil
 }
 
 func (q *query) listDead(ctx context.Context, args []string) (Answer, error) {
@@ -76,7 +82,7 @@ func (q *query) listDead(ctx context.Context, args []string) (Answer, error) {
 	if err != nil {
 		return Answer{}, refuse("%s A channel may stand before it: %s.", Say(err), strings.Join(roadWords, ", "))
 	}
-	all, err := q.letters(ctx)
+	all, _, err := q.letters(ctx)
 	if err != nil {
 		return Answer{}, err
 	}
@@ -128,7 +134,7 @@ func (q *query) bury(ctx context.Context, what, did string, args []string, do fu
 	if len(args) == 0 {
 		return Answer{}, refuse("Which? Write %s or %s; %s lists them.", q.c.name("dead "+what+" <id>"), q.c.name("dead "+what+" all"), q.c.name("dead"))
 	}
-	all, err := q.letters(ctx)
+	all, foreign, err := q.letters(ctx)
 	if err != nil {
 		return Answer{}, err
 	}
@@ -156,7 +162,11 @@ func (q *query) bury(ctx context.Context, what, did string, args []string, do fu
 		for _, word := range args {
 			i := slices.IndexFunc(all, func(d channel.DeadLetter) bool { return d.ID.String() == word })
 			if i < 0 {
-				return Answer{}, refuse("There is no dead letter %s; %s lists those there are.", code(cut(word, 40)), q.c.name("dead"))
+				q.target = cut(word, 40)
+				return Answer{}, &Refusal{
+					Text:      fmt.Sprintf("There is no dead letter %s; %s lists those there are.", code(cut(word, 40)), q.c.name("dead")),
+					Forbidden: foreign(word), // which the trail knows, and the caller does not learn
+				}
 			}
 			ids = append(ids, all[i].ID)
 		}

@@ -43,10 +43,12 @@ type PauseView struct {
 	By     string `json:"by"`
 	Reason string `json:"reason,omitempty"`
 	At     string `json:"at"`
+
+	pause pause.Pause // that this tells of
 }
 
 func pauseView(p pause.Pause) PauseView {
-	return PauseView{Scope: p.Scope, By: p.By.ID, Reason: p.Reason, At: rfc(p.At)}
+	return PauseView{Scope: p.Scope, By: p.By.ID, Reason: p.Reason, At: rfc(p.At), pause: p}
 }
 
 // pauseScope gives what the caller means: their workspace, or for who holds the

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,13 +16,14 @@ import (
 
 // Questions is what commands do with questions; a *question.Store is one.
 type Questions interface {
-	AllOpen(ctx context.Context, limit int) ([]question.Question, error)
+	EachOpen(ctx context.Context) iter.Seq2[question.Question, error]
+	Open(ctx context.Context, c chat.Conversation) ([]question.Question, error)
+	OfTask(ctx context.Context, c chat.Conversation, taskID, question string) (question.Question, error)
 	Get(ctx context.Context, id string) (question.Question, error)
 	Answer(ctx context.Context, q question.Question, a question.Answer) (inputID string, heard bool, err error)
 }
 
-// mostQuestions bounds among how many open questions a command looks.
-const mostQuestions = 1000
+var _ Questions = (*question.Store)(nil)
 
 // questionCommands are the commands on questions.
 func (s *Set) questionCommands() []Command {
@@ -70,13 +72,11 @@ func (q *query) tellAsked(ctx context.Context, a *Answer, t task.Task) error {
 	}
 	sees := q.readsTask(t)
 	if !sees && q.o.Questions != nil {
-		list, err := q.o.Questions.AllOpen(ctx, mostQuestions)
-		if err != nil {
+		x, err := q.o.Questions.OfTask(ctx, t.Conversation, t.ID, t.Question.ID)
+		if err != nil && !errors.Is(err, question.ErrUnknown) {
 			return err
 		}
-		sees = slices.ContainsFunc(list, func(x question.Question) bool {
-			return x.TaskID == t.ID && x.AskedRole > 0 && q.c.put(x) && q.reads(x.Conversation, true)
-		})
+		sees = err == nil && x.Status == question.Open && x.AskedRole > 0 && q.c.put(x) && q.reads(x.Conversation, true)
 	}
 	if sees {
 		a.say("It waits for somebody's word about this:")
@@ -99,18 +99,45 @@ type QuestionView struct {
 	Deadline     string   `json:"deadline,omitempty"`
 }
 
-// open lists the open questions that the caller sees.
+// open lists the open questions that the caller sees, the newest first.
 func (q *query) open(ctx context.Context, scope string) (out []question.Question, err error) {
-	list, err := q.o.Questions.AllOpen(ctx, mostQuestions)
-	if err != nil {
-		return nil, err
+	if scope == "here" {
+		list, err := q.o.Questions.Open(ctx, q.c.Conversation)
+		return slices.DeleteFunc(list, func(x question.Question) bool { return !q.c.put(x) && !q.c.reaches(x.Conversation) }), err
 	}
-	for _, x := range list {
-		mine := q.c.put(x)
-		switch {
-		case x.Status != question.Open:
-		case scope == "mine" && mine, scope == "here" && x.Conversation == q.c.Conversation && (mine || q.c.reaches(x.Conversation)), scope == "all" && q.c.reaches(x.Conversation):
+	for x, err := range q.o.Questions.EachOpen(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		if scope == "mine" && q.c.put(x) || scope == "all" && q.c.reaches(x.Conversation) {
 			out = append(out, x)
+		}
+	}
+	return out, nil
+}
+
+// openUnder lists those of the open questions that were put to the caller, or are open
+// where they are, whose ids begin with a word.
+func (q *query) openUnder(ctx context.Context, word string) (out []question.Question, err error) {
+	ours := func(x question.Question) bool {
+		return q.c.put(x) || x.Conversation == q.c.Conversation && q.c.reaches(x.Conversation)
+	}
+	if _, _, err := question.ParseID(word); err == nil { // all of it, so there is but one
+		x, err := q.o.Questions.Get(ctx, word)
+		if errors.Is(err, question.ErrUnknown) || err == nil && (x.Status != question.Open || !ours(x)) {
+			return nil, nil
+		}
+		return []question.Question{x}, err
+	}
+	for x, err := range q.o.Questions.EachOpen(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		if !strings.HasPrefix(x.ID, word) || !ours(x) {
+			continue
+		}
+		if out = append(out, x); len(out) == 100 {
+			break // far too many to mean one
 		}
 	}
 	return out, nil
@@ -219,17 +246,9 @@ func (q *query) answer(ctx context.Context, args []string) (Answer, error) {
 		return Answer{}, refuse("Which question, and what? Write %s; %s lists them.", q.c.name("answer <id> <number or words>"), q.c.name("questions"))
 	}
 	word := strings.ToLower(args[0])
-	var found []question.Question
-	for _, scope := range []string{"mine", "here"} {
-		list, err := q.open(ctx, scope)
-		if err != nil {
-			return Answer{}, err
-		}
-		for _, x := range list {
-			if strings.HasPrefix(x.ID, word) && !slices.ContainsFunc(found, func(y question.Question) bool { return y.ID == x.ID }) {
-				found = append(found, x)
-			}
-		}
+	found, err := q.openUnder(ctx, word)
+	if err != nil {
+		return Answer{}, err
 	}
 	switch {
 	case len(found) == 0 || len(word) < 2:
@@ -246,7 +265,7 @@ func (q *query) answer(ctx context.Context, args []string) (Answer, error) {
 	text, option, _ := x.Read(strings.Join(args[1:], " "), true)
 	by := q.c.Author
 	by.Role = q.c.role()
-	_, _, err := q.o.Questions.Answer(ctx, x, question.Answer{By: by, Text: text, Option: option, How: question.ByText, At: q.o.Now()})
+	_, _, err = q.o.Questions.Answer(ctx, x, question.Answer{By: by, Text: text, Option: option, How: question.ByText, At: q.o.Now()})
 	var closed *question.ClosedError
 	switch {
 	case errors.As(err, &closed):

@@ -1,6 +1,7 @@
 package admin_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -62,4 +63,39 @@ func TestQuestions(t *testing.T) {
 			t.Errorf("%q is a command: %v", text, ok)
 		}
 	}
+}
+
+// One's own question is found however many others are open and newer.
+func TestQuestionsAmongMany(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	st, err := question.New(question.Options{Issuer: question.Issuer{Tasks: r.q.Issuer(), Now: r.tick}, Client: r.redis.Client, CallTimeout: 20 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.o.Questions = st
+	if r.set, err = admin.New(r.o); err != nil {
+		t.Fatal(err)
+	}
+	ask := func(to chat.Author, in chat.Conversation, text string) string {
+		t.Helper()
+		q, err := st.Ask(t.Context(), question.Draft{Conversation: in, Text: text, Options: []string{"old", "new"}, AskedTo: to})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return q.ID
+	}
+	anns := ask(ann, thread, "anns?")
+	other := ask(ann, thread, "another?")
+	const many = 1200
+	for i := range many {
+		elsewhere := thread
+		elsewhere.Thread = fmt.Sprint("9.", i)
+		ask(bob, elsewhere, "bobs?")
+	}
+	has(t, r.ok(at(ann, lobby), "questions"), "anns?", "another?")
+	has(t, r.ok(at(ola, lobby), "questions all"), fmt.Sprintf("Page 1 of %d.", (many+2+9)/10))
+	has(t, r.ok(at(ann, thread), "answer "+anns+" 2"), "You answered: new.")
+	has(t, r.ok(at(ann, thread), "answer "+other[:14]+" 1"), "You answered: old.")
+	has(t, r.no(at(ann, thread), "answer "+anns+" 2"), "There is no open question")
 }

@@ -123,7 +123,8 @@ func TestDeadLetters(t *testing.T) {
 	if got := strings.Join(r.roads.did, ", "); got != "replay 1/1-0, drop 2/2-0, drop 0/3-0, drop 3/4-0, drop 2/9-0" {
 		t.Errorf("did %s", got)
 	}
-	if acts := r.audit.take(); len(acts) != 5 || acts[0] != "U3: dead replay 1/1-0 → 1/1-0: replay done" {
+	acts := r.audit.take()
+	if len(acts) != 6 || acts[0] != "U3: dead replay 0/3-0 → 0/3-0: refused" || acts[1] != "U3: dead replay 1/1-0 → 1/1-0: replay done" {
 		t.Errorf("recorded %q", acts)
 	}
 }

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"mimikit/core/chat"
+	"mimikit/core/pause"
 	"mimikit/core/task"
 	"mimikit/core/telemetry"
 )
@@ -44,6 +46,7 @@ type Journey struct {
 	Author       chat.Author       `json:"author,omitzero"`   // of the input; zero where it is not known
 	Edit         bool              `json:"edit,omitempty"`    // it is a later wording of its message
 	Removed      bool              `json:"removed,omitempty"` // it took its message back
+	Paused       *PauseView        `json:"paused,omitempty"`  // why it does not go on
 	TraceID      string            `json:"traceId,omitempty"` // of the trace that it began, and of the logs of what it led to
 }
 
@@ -109,6 +112,9 @@ func (q *query) why(ctx context.Context, args []string) (Answer, error) {
 			foreign = true
 		default:
 			j.TraceID = telemetry.TraceID(id)
+			if j.Paused, err = q.holds(ctx, j); err != nil {
+				return Answer{}, err
+			}
 			found = append(found, j)
 		}
 	}
@@ -153,6 +159,9 @@ func (q *query) follows(j Journey) bool {
 // tellWay adds what is known of a message to an answer.
 func (q *query) tellWay(a *Answer, j Journey) {
 	a.say(q.standingOf(j))
+	if j.Paused != nil {
+		a.say("It is held back. " + q.pausedWords(j.Paused.pause) + " It goes on by itself when the pause ends; nobody need write it again.")
+	}
 	if len(j.Hops) > 0 {
 		t := a.table("Stage", "At", "Took")
 		for i, h := range j.Hops {
@@ -169,10 +178,38 @@ func (q *query) tellWay(a *Answer, j Journey) {
 	if j.TraceID != "" && q.c.role() >= chat.RoleOperator {
 		a.say("Trace " + code(j.TraceID) + ".")
 	}
-	if j.Stage == StageDead && q.c.role() >= chat.RoleOperator {
+	switch {
+	case j.Stage != StageDead:
+	case q.c.role() < chat.RoleOperator:
+		a.say("Nothing is lost: an operator or admin can have it run again, or you ask once more.")
+	default:
 		a.say(q.c.name("dead replay "+j.DeadID) + " runs it again.")
 		a.press("Replay", "", "dead", "replay", j.DeadID)
 	}
+}
+
+// heldStages are those from which nothing is taken up during a pause.
+var heldStages = []string{"user-input", "worker-result"}
+
+// holds gives the pause that holds a message back; nil where none does.
+func (q *query) holds(ctx context.Context, j Journey) (*PauseView, error) {
+	if q.o.Pauses == nil || !slices.Contains(heldStages, j.Stage) {
+		return nil, nil
+	}
+	all, err := q.o.Pauses.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var held *PauseView
+	for _, p := range all {
+		if p.Scope == pause.Everywhere || j.Conversation.Workspace != "" && p.Scope == j.Conversation.WorkspaceKey() {
+			v := pauseView(p)
+			if held == nil || p.Scope == pause.Everywhere { // which only who runs the bot ends
+				held = &v
+			}
+		}
+	}
+	return held, nil
 }
 
 func (q *query) standingOf(j Journey) string {
@@ -187,12 +224,16 @@ func (q *query) standingOf(j Journey) string {
 	if !known {
 		what = "is in the channel " + Escape(j.Stage)
 	}
-	words := subject + " " + what + ", since " + lasting(q.o.Now().Sub(j.Since)) + "."
+	words := subject + " " + what + ". It has been there for " + lasting(q.o.Now().Sub(j.Since)) + "."
 	switch j.Stage {
 	case StageAnswered:
 		return subject + " was answered " + q.ago(j.Since) + "."
 	case StageDead:
-		words = subject + " was given up " + q.ago(j.Since) + " after " + count(j.Attempts, "try") + ": " + Escape(cut(j.Reason, 300)) + "."
+		words = subject + " was given up " + q.ago(j.Since)
+		if !strings.HasPrefix(j.Reason, "it was tried ") { // which says how often
+			words += " after " + count(j.Attempts, "try")
+		}
+		words += ": " + Escape(cut(j.Reason, 300)) + "."
 	default:
 		switch {
 		case j.Attempts > 1:
@@ -233,6 +274,14 @@ func (q *query) whatWaits(ctx context.Context) (Answer, error) {
 	if len(list) == 0 {
 		a.say("Nothing waits in this conversation.")
 		return a, nil
+	}
+	for i := range list {
+		if list[i].Paused, err = q.holds(ctx, list[i]); err != nil {
+			return Answer{}, err
+		}
+	}
+	if i := slices.IndexFunc(list, func(j Journey) bool { return j.Paused != nil }); i >= 0 {
+		a.say(q.pausedWords(list[i].Paused.pause) + " What waits here goes on by itself when the pause ends.")
 	}
 	t := a.table("Input", "Where", "Since", "Tries")
 	for _, j := range list {

@@ -8,6 +8,8 @@ import (
 
 	"mimikit/core/admin"
 	"mimikit/core/chat"
+	"mimikit/core/pause"
+	"mimikit/core/store/storetest"
 )
 
 // A message is found by its link, as the platforms write links, by who wrote it
@@ -136,3 +138,42 @@ func (m many) Journey(_ context.Context, id string, _ []string) (admin.Journey, 
 }
 
 func (m many) Waiting(context.Context, string) ([]admin.Journey, error) { return nil, nil }
+
+// A message that a pause holds back says so: who paused, since when and why, and that
+// nobody need do anything. What is past that, or elsewhere, is not held.
+func TestWhyNamesThePause(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	waits := admin.Journey{InputIDs: []string{"aaaaaaaaaaaaaaaaaaaa"}, Conversation: thread, Author: ann, Stage: "user-input", Pending: true, Since: now}
+	thinks := admin.Journey{InputIDs: []string{"bbbbbbbbbbbbbbbbbbbb"}, Conversation: thread, Author: ann, Stage: "teller-digest", Pending: true, Since: now}
+	r := newRig(t, func(o *admin.Options) {
+		o.Where = many(map[string]admin.Journey{waits.InputIDs[0]: waits, thinks.InputIDs[0]: thinks})
+	})
+	p, err := pause.New(pause.Options{Client: r.redis.Client, Key: storetest.Prefix(t) + ":pause", Timeout: 20 * time.Second, Now: func() time.Time { return time.Now().Add(-time.Hour) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.o.Pauses = p
+	if r.set, err = admin.New(r.o); err != nil {
+		t.Fatal(err)
+	}
+	const first, second = "why aaaaaaaaaaaaaaaaaaaa", "why bbbbbbbbbbbbbbbbbbbb"
+	hasNot(t, r.ok(at(ann, thread), first), "held back", "aused")
+	if _, _, err := p.Set(t.Context(), "slack/T2", ada, ""); err != nil {
+		t.Fatal(err)
+	}
+	hasNot(t, r.ok(at(ann, thread), first), "held back", "aused")
+	r.ok(at(ada, lobby), "pause we move house")
+	text, a, err := r.run(at(ann, thread), first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	has(t, text, "It is held back. Paused in this workspace, 1h0", " ago, by Ada: we move house. It goes on by itself")
+	if j, ok := a.Data.(admin.Journey); !ok || j.Paused == nil || j.Paused.By != ada.ID || j.Paused.Scope != "slack/T1" {
+		t.Errorf("programs are told %+v", a.Data)
+	}
+	hasNot(t, r.ok(at(ann, thread), second), "held back", "aused")
+	r.ok(owner(), "pause")
+	has(t, r.ok(at(ann, thread), first), "It is held back. Paused everywhere, 1h0")
+	has(t, r.ok(owner(), first), "It is held back. Paused everywhere, 1h0")
+}

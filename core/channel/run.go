@@ -81,7 +81,11 @@ func (o *owner) begin(r *run) error {
 	if r.work.Attempt > most {
 		// Only what had all its tries; the rest is tried without it.
 		r.work.Entries = slices.DeleteFunc(r.work.Entries, func(e *Entry) bool { return e.attempts < most })
-		o.giveUp(r, fmt.Sprintf("it was tried %d times without success", r.work.Attempt-1), false)
+		often := "once"
+		if tries := r.work.Attempt - 1; tries > 1 {
+			often = fmt.Sprintf("%d times", tries)
+		}
+		o.giveUp(r, "it was tried "+often+" without success", false)
 		return nil
 	}
 	if err := o.makeWhole(r); err != nil {

@@ -194,3 +194,51 @@ func TestDraftsThatCannotBe(t *testing.T) {
 		}
 	}
 }
+
+// Of every question that is closed, whoever shows it is told, also when it was closed
+// because its task waits no more, or by a call whose answer was lost.
+func TestClosedIsTold(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, s *store.Store) {
+		t.Parallel()
+		r := newRig(t, s)
+		ctx := t.Context()
+		var mu sync.Mutex
+		told := map[string]int{} // :: question → how often
+		mine := storetest.Another(t, s)
+		loses := &lossy{}
+		mine.Client.AddHook(loses)
+		st, err := New(Options{Issuer: Issuer{Tasks: r.q.Issuer()}, Client: mine.Client, Closed: func(id string) {
+			mu.Lock()
+			defer mu.Unlock()
+			told[id]++
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		id, _ := r.waiting("a1")
+		if _, err := r.q.Cancel(ctx, id, ann, "no more"); err != nil {
+			t.Fatal(err)
+		}
+		for round := range 6 { // of which some lose the answer of the first try
+			over := r.ask(r.may(id, fmt.Sprint("b", round), time.Hour, 0))
+			var closed *ClosedError
+			said := Answer{By: ann, Text: "Allow", Option: "Allow", How: ByButton, At: time.Now()}
+			if _, _, err := st.Answer(ctx, over, said); !errors.As(err, &closed) || closed.Question.Status != Withdrawn {
+				t.Errorf("%v", err)
+			}
+			q := r.ask(deploy("c"))
+			said = Answer{By: ann, Text: "staging", Option: "staging", How: ByText, At: time.Now(), Dedupe: fmt.Sprint("m", round)}
+			if _, _, err := st.Answer(ctx, q, said); err != nil {
+				t.Errorf("%v", err)
+			}
+			mu.Lock()
+			if told[over.ID] == 0 || told[q.ID] == 0 {
+				t.Errorf("round %d: told of the withdrawn one %d times, of the answered one %d times", round, told[over.ID], told[q.ID])
+			}
+			mu.Unlock()
+		}
+		if loses.lost == 0 {
+			t.Error("no answer was lost")
+		}
+	})
+}

@@ -5,21 +5,17 @@ import (
 	"fmt"
 
 	"github.com/redis/go-redis/v9"
+
+	"mimikit/core/rows"
 )
 
 // CountOpen is how many questions are open in all conversations.
 func (s *Store) CountOpen(ctx context.Context) (int, error) {
-	pipe := s.o.Client.Pipeline()
-	counts := make([]*redis.IntCmd, s.keys.Partitions)
-	for p := range counts {
-		counts[p] = pipe.ZLexCount(ctx, indexKey(s.keys, p), "[o ", "(o!")
-	}
-	if _, err := pipe.Exec(ctx); err != nil {
+	n, err := rows.Sum(ctx, s.o.Client, s.keys.Partitions, func(pipe redis.Pipeliner, p int) *redis.IntCmd {
+		return pipe.ZLexCount(ctx, indexKey(s.keys, p), "[o ", "(o!")
+	})
+	if err != nil {
 		return 0, fmt.Errorf("count the open questions: %w", err)
-	}
-	n := 0
-	for _, c := range counts {
-		n += int(c.Val())
 	}
 	return n, nil
 }

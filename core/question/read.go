@@ -2,16 +2,16 @@ package question
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"mimikit/core/chat"
+	"mimikit/core/rows"
 )
 
 // Get reads a question. It fails with ErrUnknown when there is none of that id.
@@ -23,7 +23,7 @@ func (s *Store) Get(ctx context.Context, id string) (Question, error) {
 	if err != nil {
 		return Question{}, err
 	}
-	got, err := s.get(ctx, []string{id})
+	got, err := s.get(ctx, []string{id}, true)
 	if err == nil && len(got) == 0 {
 		err = fmt.Errorf("question %s: %w", id, ErrUnknown)
 	}
@@ -33,34 +33,35 @@ func (s *Store) Get(ctx context.Context, id string) (Question, error) {
 	return got[0], nil
 }
 
-// get reads questions in the order of their ids, without those that are gone.
-func (s *Store) get(ctx context.Context, ids []string) ([]Question, error) {
-	if len(ids) == 0 {
-		return nil, nil
+// OfTask reads the question with which a task waits, by what the task calls it. It fails
+// with ErrUnknown when it was not asked.
+func (s *Store) OfTask(ctx context.Context, c chat.Conversation, taskID, question string) (Question, error) {
+	id, err := s.is.OfTask(c, taskID, question)
+	if err != nil {
+		return Question{}, err
 	}
-	pipe := s.o.Client.Pipeline()
-	rows, states := make([]*redis.StringCmd, len(ids)), make([]*redis.StringCmd, len(ids))
-	for i, id := range ids {
+	return s.Get(ctx, id)
+}
+
+// get reads questions in the order of their ids, without those that are gone. What
+// cannot be read is left out and logged, unless strict.
+func (s *Store) get(ctx context.Context, ids []string, strict bool) ([]Question, error) {
+	got, err := rows.Get(ctx, s.o.Client, ids, func(id string) ([]rows.Field, error) {
 		_, p, err := ParseID(id)
-		if err != nil {
-			return nil, err
-		}
-		rows[i], states[i] = pipe.HGet(ctx, rowsKey(s.keys, p), id), pipe.HGet(ctx, stateKey(s.keys, p), id)
-	}
-	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
+		return []rows.Field{{Hash: rowsKey(s.keys, p)}, {Hash: stateKey(s.keys, p)}}, err
+	})
+	if err != nil {
 		return nil, fmt.Errorf("read %d questions: %w", len(ids), err)
 	}
 	var list []Question
-	for i, id := range ids {
-		if errors.Is(rows[i].Err(), redis.Nil) || errors.Is(states[i].Err(), redis.Nil) {
-			continue
-		}
-		if err := errors.Join(rows[i].Err(), states[i].Err()); err != nil {
-			return nil, fmt.Errorf("read question %s: %w", id, err)
-		}
-		q, err := read(id, rows[i].Val(), states[i].Val())
-		if err != nil {
+	for _, r := range got {
+		q, err := read(r.ID, r.Texts[0], r.Texts[1])
+		if err != nil && strict {
 			return nil, err
+		}
+		if err != nil {
+			s.log.Error("question_unreadable", "question", r.ID, "error", err)
+			continue
 		}
 		list = append(list, q)
 	}
@@ -94,44 +95,63 @@ func (s *Store) ClosedSince(ctx context.Context, c chat.Conversation, since time
 	if err != nil {
 		return nil, fmt.Errorf("list closed questions: %w", err)
 	}
-	list, err := s.get(ctx, ids)
+	list, err := s.get(ctx, ids, false)
 	return slices.DeleteFunc(list, func(q Question) bool { return q.Conversation != c }), err
 }
 
 // List gives the newest questions of all conversations, at most limit (1 to 1,000).
 func (s *Store) List(ctx context.Context, limit int) ([]Question, error) {
-	parts := make([]int, s.keys.Partitions)
-	for p := range parts {
-		parts[p] = p
-	}
-	return s.under(ctx, parts, "a", min(max(limit, 1), 1000))
+	return s.under(ctx, s.all(), "a", min(max(limit, 1), 1000))
 }
 
-// AllOpen lists open questions of all conversations, at most limit (1 to 1,000), the
-// newest first. How many were closed does not matter.
-func (s *Store) AllOpen(ctx context.Context, limit int) ([]Question, error) {
+// atOnce is how many questions EachOpen reads at once.
+const atOnce = 200
+
+// EachOpen gives the open questions of all conversations, the newest first, however
+// many there are, and an error as the last. What is closed meanwhile is left out, what
+// is asked meanwhile may be.
+func (s *Store) EachOpen(ctx context.Context) iter.Seq2[Question, error] {
+	return func(yield func(Question, error) bool) {
+		ids, err := rows.All(ctx, s.o.Client, s.indexes(s.all()), "o")
+		if err != nil {
+			yield(Question{}, fmt.Errorf("list the open questions: %w", err))
+			return
+		}
+		for some := range slices.Chunk(ids, atOnce) {
+			list, err := s.get(ctx, some, false)
+			if err != nil {
+				yield(Question{}, err)
+				return
+			}
+			for _, q := range list {
+				if q.Status == Open && !yield(q, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func (s *Store) all() []int {
 	parts := make([]int, s.keys.Partitions)
 	for p := range parts {
 		parts[p] = p
 	}
-	return s.under(ctx, parts, "o", min(max(limit, 1), 1000))
+	return parts
+}
+
+func (s *Store) indexes(parts []int) []string {
+	keys := make([]string, len(parts))
+	for i, p := range parts {
+		keys[i] = indexKey(s.keys, p)
+	}
+	return keys
 }
 
 func (s *Store) under(ctx context.Context, parts []int, words string, limit int) ([]Question, error) {
-	pipe := s.o.Client.Pipeline()
-	cmds := make([]*redis.StringSliceCmd, len(parts))
-	for i, p := range parts {
-		cmds[i] = pipe.ZRevRangeByLex(ctx, indexKey(s.keys, p), &redis.ZRangeBy{Min: "[" + words + " ", Max: "(" + words + "!", Count: int64(limit)})
-	}
-	if _, err := pipe.Exec(ctx); err != nil {
+	ids, err := rows.Newest(ctx, s.o.Client, s.indexes(parts), words, "", limit)
+	if err != nil {
 		return nil, fmt.Errorf("list questions: %w", err)
 	}
-	var ids []string
-	for _, c := range cmds {
-		for _, m := range c.Val() {
-			ids = append(ids, m[strings.LastIndexByte(m, ' ')+1:])
-		}
-	}
-	slices.SortFunc(ids, func(a, b string) int { return strings.Compare(b, a) })
-	return s.get(ctx, ids[:min(len(ids), limit)])
+	return s.get(ctx, ids, false)
 }

@@ -2,6 +2,7 @@ package question
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -9,20 +10,47 @@ import (
 	"mimikit/core/store/storetest"
 )
 
-// What is open is listed, however many were asked and closed since.
-func TestAllOpen(t *testing.T) {
+// What is open is listed, the newest first, however much is open and whatever was closed
+// since; what cannot be read hides no other.
+func TestEachOpen(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, s *store.Store) {
 		t.Parallel()
 		r := newRig(t, s)
-		old := r.ask(deploy("c"))
-		for i := range 5 {
-			if err := r.st.Withdraw(t.Context(), r.ask(deploy(fmt.Sprint("d", i))), "x"); err != nil {
+		const n = 1100
+		var want []string
+		for i := range n {
+			q := r.ask(deploy(fmt.Sprint("d", (i*7)%n))) // places do not sort as times do
+			if i%100 == 50 {
+				if err := r.st.Withdraw(t.Context(), q, "x"); err != nil {
+					t.Fatal(err)
+				}
+				continue
+			}
+			want = append(want, q.ID)
+		}
+		slices.Sort(want)
+		slices.Reverse(want)
+		_, p, _ := ParseID(want[5])
+		s.Client.HSet(t.Context(), stateKey(r.keys, p), want[5], "{")
+		want = slices.Delete(want, 5, 6)
+		var got []string
+		for q, err := range r.st.EachOpen(t.Context()) {
+			if err != nil {
 				t.Fatal(err)
 			}
+			got = append(got, q.ID)
 		}
-		newer := r.ask(deploy("e"))
-		if list, err := r.st.AllOpen(t.Context(), 3); err != nil || len(list) != 2 || list[0].ID != newer.ID || list[1].ID != old.ID {
-			t.Errorf("%+v, %v", list, err)
+		if !slices.Equal(got, want) {
+			t.Errorf("%d are open, the first %q; want %d, the first %q", len(got), got[0], len(want), want[0])
+		}
+		for q, err := range r.st.EachOpen(t.Context()) {
+			if err != nil || q.ID != want[0] {
+				t.Errorf("%+v, %v", q, err)
+			}
+			break
+		}
+		if n, err := r.st.CountOpen(t.Context()); err != nil || n != len(want)+1 {
+			t.Errorf("%d are open, %v", n, err)
 		}
 	})
 }

@@ -59,8 +59,8 @@ type Options struct {
 	Sent func(partition int) int64
 	Saw  func(ctx context.Context, partition int, sent, got int64) (lost bool)
 
-	// Closed is told of a question that this process has closed, whichever way. It must
-	// not wait, and may be nil.
+	// Closed is told of a question that this process has closed, whichever way, and of
+	// one twice if need be. It must not wait, and may be nil.
 	Closed func(id string)
 
 	Logger *slog.Logger // default: discards
@@ -171,8 +171,14 @@ func (s *Store) Answer(ctx context.Context, q Question, a Answer) (inputID strin
 		s.closed(q.ID)
 		return in.ID, false, nil
 	case did == "seen":
+		if repeated { // as an answer, by the first try
+			s.closed(q.ID)
+		}
 		return in.ID, !repeated, nil
-	case did == "closed":
+	case did == "closed", did == "withdrawn":
+		if did == "withdrawn" || repeated { // this call has closed it, or its first try may have
+			s.closed(q.ID)
+		}
 		var now Question
 		if now, err = s.Get(ctx, q.ID); err == nil {
 			if repeated && now.AnsweredBy.ID == a.By.ID && now.Answer == in.Text {

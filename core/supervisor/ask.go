@@ -123,6 +123,9 @@ func (s *Supervisor) withdraw(ctx context.Context, r chat.TaskResult) ([]channel
 		return nil, err
 	}
 	call, err := is.Withdraw(r.Conversation, id, "the "+what+" is "+string(r.Status))
+	if err == nil && s.o.Closing != nil {
+		s.o.Closing(id)
+	}
 	return append(calls, call), err
 }
 

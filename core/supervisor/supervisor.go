@@ -40,6 +40,9 @@ type Options struct {
 	// Questions are where planners' questions are asked, and whose deadlines the
 	// clock keeps. nil: a plan that asks is given up, and its question told.
 	Questions *question.Store
+	// Closing is told of a question that the commit of a step is about to take back, so
+	// that its post can say so. It must not wait. nil tells nobody.
+	Closing func(id string)
 
 	// Approvals say who is asked when a task that is no planner waits: whether it may do
 	// something. The zero value asks who wanted the task, for question.DefaultTimeout.

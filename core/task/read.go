@@ -3,7 +3,6 @@ package task
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"mimikit/core/chat"
+	"mimikit/core/rows"
 )
 
 // Get reads a task. It fails with ErrUnknown when there is none of that id.
@@ -31,36 +31,22 @@ func (q *Queue) Get(ctx context.Context, id string) (Task, error) {
 // get reads tasks in the order of their ids, without those that are gone. What
 // cannot be read is left out and logged; of a single one it is an error.
 func (q *Queue) get(ctx context.Context, ids []string) ([]Task, error) {
-	if len(ids) == 0 {
-		return nil, nil
-	}
-	pipe := q.o.Client.Pipeline()
-	rows, states, runs := make([]*redis.StringCmd, len(ids)), make([]*redis.StringCmd, len(ids)), make([]*redis.StringCmd, len(ids))
-	for i, id := range ids {
+	got, err := rows.Get(ctx, q.o.Client, ids, func(id string) ([]rows.Field, error) {
 		_, p, err := ParseID(id)
-		if err != nil {
-			return nil, err
-		}
-		runs[i] = pipe.HGet(ctx, runsKey(q.keys, p), id) // before the state, see state.join
-		rows[i], states[i] = pipe.HGet(ctx, rowsKey(q.keys, p), id), pipe.HGet(ctx, stateKey(q.keys, p), id)
-	}
-	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
+		// The run before the state, see state.join.
+		return []rows.Field{{Hash: runsKey(q.keys, p), Optional: true}, {Hash: rowsKey(q.keys, p)}, {Hash: stateKey(q.keys, p)}}, err
+	})
+	if err != nil {
 		return nil, fmt.Errorf("read %d tasks: %w", len(ids), err)
 	}
 	var list []Task
-	for i, id := range ids {
-		if errors.Is(rows[i].Err(), redis.Nil) || errors.Is(states[i].Err(), redis.Nil) {
-			continue
-		}
-		if err := errors.Join(rows[i].Err(), states[i].Err()); err != nil {
-			return nil, fmt.Errorf("read task %s: %w", id, err)
-		}
-		t, err := readTask(id, rows[i].Val(), states[i].Val(), runs[i].Val())
+	for _, r := range got {
+		t, err := readTask(r.ID, r.Texts[1], r.Texts[2], r.Texts[0])
 		if err != nil {
 			if len(ids) == 1 {
 				return nil, err
 			}
-			q.log.Error("task_unreadable", "task_id", id, "error", err)
+			q.log.Error("task_unreadable", "task_id", r.ID, "error", err)
 			continue
 		}
 		list = append(list, t)

@@ -74,11 +74,7 @@ func NewTracer(o TraceOptions) (*Tracer, error) {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	if o.Client == nil {
-		o.Client = &http.Client{
-			Transport: http.DefaultTransport.(*http.Transport).Clone(),
-			// Headers hold secrets, which are for the collector that was named.
-			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		}
+		o.Client = newClient()
 	}
 	// What the SDK says by itself is about single spans that a collector refused.
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { o.Logger.Warn("trace_export_incomplete", "error", err) }))
@@ -97,6 +93,15 @@ func NewTracer(o TraceOptions) (*Tracer, error) {
 		sdktrace.WithSpanProcessor(out),
 	)
 	return &Tracer{provider: provider, tracer: provider.Tracer(scope), out: out}, nil
+}
+
+// newClient is how a collector is spoken to.
+func newClient() *http.Client {
+	return &http.Client{
+		Transport: http.DefaultTransport.(*http.Transport).Clone(),
+		// Headers hold secrets, which are for the collector that was named.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
 }
 
 func positive[N int | time.Duration](n *N, zero N) {

@@ -51,6 +51,14 @@ func captureFeedback(_ context.Context, _ action.Turn, a action.Feedback) (actio
 type turn struct {
 	digest *chat.TellerDigest
 	work   *channel.Work
+	so     *soFar
+}
+
+// soFar is what the turn's commit will do, of which the stores know nothing yet. The
+// actions of a turn run one after the other.
+type soFar struct {
+	scheduled, asked int
+	removed          map[string]bool // :: id of a trigger → it will be gone
 }
 
 type turnKey struct{}

@@ -33,8 +33,12 @@ func (o QuestionOptions) ask(ctx context.Context, t action.Turn, a action.Questi
 	if err != nil {
 		return action.Outcome{}, err
 	}
-	if len(open) >= question.MaxOpen {
-		return action.Outcome{}, action.Mistakef("there are %d open questions in this conversation already; no more can be asked before one is answered", len(open))
+	now, err := current(ctx)
+	if err != nil {
+		return action.Outcome{}, err
+	}
+	if n := len(open) + now.so.asked; n >= question.MaxOpen {
+		return action.Outcome{}, action.Mistakef("this was not asked: there are %d open questions in this conversation already; no more can be asked before one is answered", n)
 	}
 	for _, q := range open {
 		if q.Text == a.Question && q.TaskID == "" {
@@ -48,6 +52,7 @@ func (o QuestionOptions) ask(ctx context.Context, t action.Turn, a action.Questi
 	if err != nil {
 		return action.Outcome{}, action.Mistakef("%v", err)
 	}
+	now.so.asked++
 	line := history.Encode(chat.Line{ID: "r-" + q.ID, Role: chat.LineAssistant, Text: q.Words(), At: t.Now})
 	return action.Outcome{Effects: []any{Effect{
 		Said: "I go on when this is answered.",

@@ -58,4 +58,14 @@ func TestAskUser(t *testing.T) {
 	if fx, told := turn(asked{open: make([]question.Question, question.MaxOpen)}); len(fx.Calls) != 0 || !strings.Contains(told, "20 open questions") {
 		t.Errorf("%q, %q", ops(fx), told)
 	}
+	// What the same turn has asked counts.
+	other := map[string]any{"question": "When?"}
+	f, _ := acting(t, &found{}, QuestionActions(QuestionOptions{Issuer: is, Store: asked{open: make([]question.Question, question.MaxOpen-1)}}), call(t, "ask_user", args), call(t, "ask_user", other))
+	fx, err := f.Loop().Step(context.Background(), work(entry(digest())))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if told := decision(t, fx).Decision; ops(fx) != "question create" || !strings.Contains(told, "this was not asked: there are 20 open questions") {
+		t.Errorf("%q, %q", ops(fx), told)
+	}
 }

@@ -45,7 +45,7 @@ func (t *Thinker) think(ctx context.Context, w *channel.Work, c *Commit, d promp
 		show.Again()
 		return nil
 	}
-	got, err := action.Run(context.WithValue(bounded, turnKey{}, turn{c.Digest, w}), t.o.Model, req, offer, c.Turn, action.Bounds{
+	got, err := action.Run(context.WithValue(bounded, turnKey{}, turn{c.Digest, w, &soFar{removed: map[string]bool{}}}), t.o.Model, req, offer, c.Turn, action.Bounds{
 		Rounds: t.o.Rounds, Errors: t.o.Mistakes, Style: t.o.Style, Hooks: hooks,
 	})
 	got.Text = strings.TrimSpace(got.Text)
@@ -117,13 +117,25 @@ func (t *Thinker) shorter(d prompts.Data, round int) []llm.Message {
 	return p.Messages()
 }
 
+// clock spells when a budget begins anew.
+const clock = "15:04 UTC on January 2"
+
 // warnings are the lines that tell of budgets near their end.
 func warnings(all []llm.BudgetWarning) string {
 	var b strings.Builder
 	for _, w := range all {
-		if w.Limit > 0 {
-			fmt.Fprintf(&b, "\n\n_Note: %d %% of %s budget is used._", 100*(w.Spent+w.Reserved)/w.Limit, whose(w.Budget))
+		if w.Limit <= 0 {
+			continue
 		}
+		fmt.Fprintf(&b, "\n\n_Note: %d %% of %s budget is used.", 100*(w.Spent+w.Reserved)/w.Limit, whose(w.Budget))
+		switch until := w.Resets.UTC().Format(clock); {
+		case w.Resets.IsZero():
+		case w.Spent >= w.Limit:
+			b.WriteString(" I cannot answer again before " + until + ", unless an admin raises it.")
+		default:
+			b.WriteString(" Once all of it is, I cannot answer before " + until + ", unless an admin raises it.")
+		}
+		b.WriteString("_")
 	}
 	return strings.TrimSpace(b.String())
 }
@@ -149,9 +161,11 @@ func apology(err error) string {
 	if errors.As(err, &spent) {
 		s := "I cannot answer: " + whose(spent.Budget) + " budget for the language model is used up."
 		if !spent.Resets.IsZero() {
-			s += " It begins anew at " + spent.Resets.UTC().Format("15:04 on January 2 (UTC)") + "."
+			s += " It begins anew at " + spent.Resets.UTC().Format(clock) + "; an admin can raise it before that."
+		} else {
+			s += " An admin can raise it."
 		}
-		return s + " What you wrote is kept in this conversation; an admin can raise the budget."
+		return s + " What you wrote is kept in this conversation; ask me again then."
 	}
 	var e *llm.Error
 	switch {

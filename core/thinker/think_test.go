@@ -34,7 +34,7 @@ func TestModelFails(t *testing.T) {
 		{"a timeout of another kind", []llmtest.Answer{{Err: context.DeadlineExceeded}}, "I cannot answer right now: the language model could not be reached", "deadline"},
 		{"a budget is spent", []llmtest.Answer{{Err: &llm.Error{Kind: llm.OverBudget, Err: &llm.BudgetError{Budget: llm.Budget{
 			Subject: llm.Subject{Kind: llm.PlaceSubject, ID: "x/y/z"}, Unit: llm.Tokens, Limit: 10, Spent: 10, Resets: epoch.Add(14 * time.Hour),
-		}}}}}, "I cannot answer: this channel's daily budget for the language model is used up. It begins anew at 00:00 on November 22 (UTC).", "over_budget"},
+		}}}}}, "I cannot answer: this channel's daily budget for the language model is used up. It begins anew at 00:00 UTC on November 22; an admin can raise it before that. What you wrote is kept in this conversation; ask me again then.", "over_budget"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -54,17 +54,26 @@ func (o TaskOptions) schedule(ctx context.Context, t action.Turn, a action.NewTr
 	if err != nil {
 		return action.Outcome{}, action.Mistakef("%v", err)
 	}
+	now, err := current(ctx)
+	if err != nil {
+		return action.Outcome{}, err
+	}
 	have, err := o.Triggers.Store.Count(ctx, t.Conversation)
 	if err != nil {
 		return action.Outcome{}, err
 	}
-	if have >= trigger.MaxPerConversation {
-		return action.Outcome{}, action.Mistakef("this conversation has %d triggers already, and no more are allowed; one must be canceled first", have)
+	if have += now.so.scheduled - len(now.so.removed); have >= trigger.MaxPerConversation {
+		with := ""
+		if n := now.so.scheduled; n > 0 {
+			with = fmt.Sprintf(", %d of this turn among them", n)
+		}
+		return action.Outcome{}, action.Mistakef("%q was not set up: this conversation has %d triggers already%s, and no more are allowed; one must be canceled first", made.Title, have, with)
 	}
 	if twin, err := o.sameTrigger(ctx, made); err != nil || twin.ID != "" {
 		return action.Outcome{Answer: "There is the same trigger already, " + twin.ID + ": it fires " + twin.Fires() + ". No second one was set up."}, err
 	}
 	when := made.Fires()
+	now.so.scheduled++
 	return action.Outcome{
 		Answer: fmt.Sprintf("Set up as %s. It fires %s.", made.ID, when),
 		Effects: []any{Effect{
@@ -166,6 +175,10 @@ func (o TaskOptions) removeTrigger(ctx context.Context, t action.Turn, id string
 	if err != nil {
 		return action.Outcome{}, err
 	}
+	now, err := current(ctx)
+	if err != nil {
+		return action.Outcome{}, err
+	}
 	calls := []channel.Call{remove}
 	if found.LastTaskID != "" {
 		last, err := o.Store.Find(ctx, found.LastTaskID, &t.Conversation)
@@ -180,6 +193,7 @@ func (o TaskOptions) removeTrigger(ctx context.Context, t action.Turn, id string
 			calls = append(calls, cancel)
 		}
 	}
+	now.so.removed[found.ID] = true
 	return action.Outcome{Effects: []any{Effect{
 		Said: fmt.Sprintf("I have removed the trigger %s (`%s`). It does not fire any more.", found.Title, found.ID),
 		Into: func(c *Commit) error {

@@ -180,6 +180,38 @@ func TestScheduleRefuses(t *testing.T) {
 	}
 }
 
+// What one turn sets up counts within it, and what it removes does, too: each that would
+// be one too many is refused by its name, and not told as set up.
+func TestScheduleCountsItsOwn(t *testing.T) {
+	t.Parallel()
+	every := func(title string, seconds int) llm.ToolCall {
+		return call(t, "schedule", map[string]any{"prompt": "look", "title": title, "type": "recurring", "interval": seconds})
+	}
+	old := trigger.Trigger{ID: trigger.NewID(epoch, 0, 1), Title: "Old", Conversation: thread, Requester: ann}
+	for _, c := range []struct {
+		have  int
+		calls []llm.ToolCall
+		ops   string
+		told  []string
+	}{
+		{trigger.MaxPerConversation - 2, []llm.ToolCall{every("One", 60), every("Two", 120), every("Three", 180), every("Four", 240)},
+			"trigger create, trigger create", []string{"Set up as", `schedule: "Three" was not set up: this conversation has 500 triggers already, 2 of this turn among them`, `"Four" was not set up`}},
+		{trigger.MaxPerConversation, []llm.ToolCall{call(t, "cancel_task", map[string]any{"task_id": old.ID}), call(t, "cancel_task", map[string]any{"task_id": old.ID[:12]}), every("One", 60), every("Two", 120)},
+			"trigger remove, trigger remove, trigger create", []string{"Set up as", `"Two" was not set up`}},
+	} {
+		l := &later{count: c.have, triggers: []trigger.Trigger{old}}
+		fx, told := l.turn(t, c.calls...)
+		if ops(fx) != c.ops || strings.Count(told, "Set up as") != strings.Count(c.ops, "create") {
+			t.Errorf("%s: %s", ops(fx), told)
+		}
+		for _, want := range c.told {
+			if !strings.Contains(told, want) {
+				t.Errorf("the model was told %s, without %s", told, want)
+			}
+		}
+	}
+}
+
 func TestTheSameTriggerTwice(t *testing.T) {
 	t.Parallel()
 	l := &later{triggers: []trigger.Trigger{{

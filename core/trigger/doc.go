@@ -22,7 +22,8 @@
 //     does not hold any more.
 //   - Missed runs are not made up for: what fell due several times fires once.
 //   - A trigger has one task at a time. While that is not over, runs are left out and
-//     counted, and conditions that come true wait for its end.
+//     counted, and conditions that come true wait for its end. That task is never a
+//     planner's, which ends before the tasks that it sets up.
 //   - A trigger that can never fire any more is removed, and its conversation told.
 //   - A trigger that is not due costs nothing: the next due one of a partition is
 //     known, and whoever waits for it sleeps.

@@ -92,6 +92,11 @@ func (is *Issuer) check(d Draft) (Trigger, int, error) {
 	if len(t.Prompt) > MaxPrompt {
 		return t, 0, fmt.Errorf("the prompt has %d bytes; at most %d are allowed", len(t.Prompt), MaxPrompt)
 	}
+	if t.Profile == task.Planner {
+		// It would be over when its plan is made, and fire again while what that set up
+		// still runs.
+		return t, 0, fmt.Errorf("profile: a trigger starts no plans, whose tasks could pile up; allowed are %s and %s", task.Standard, task.Expert)
+	}
 	if d.Cooldown < 0 || d.Cooldown > MaxCooldown {
 		return t, 0, fmt.Errorf("cooldown %s: allowed are 0 to %s", d.Cooldown, span(MaxCooldown))
 	}

@@ -3,14 +3,13 @@ package trigger
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
 
 	"mimikit/core/chat"
+	"mimikit/core/rows"
 	"mimikit/core/task"
 )
 
@@ -32,35 +31,21 @@ func (s *Store) Get(ctx context.Context, id string) (Trigger, error) {
 // get reads triggers in the order of their ids, without those that are gone. What
 // cannot be read is left out and logged, unless strict.
 func (s *Store) get(ctx context.Context, ids []string, strict bool) ([]Trigger, error) {
-	if len(ids) == 0 {
-		return nil, nil
-	}
-	pipe := s.o.Client.Pipeline()
-	rows, states := make([]*redis.StringCmd, len(ids)), make([]*redis.StringCmd, len(ids))
-	for i, id := range ids {
+	got, err := rows.Get(ctx, s.o.Client, ids, func(id string) ([]rows.Field, error) {
 		_, p, err := ParseID(id)
-		if err != nil {
-			return nil, err
-		}
-		rows[i], states[i] = pipe.HGet(ctx, rowsKey(s.keys, p), id), pipe.HGet(ctx, stateKey(s.keys, p), id)
-	}
-	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
+		return []rows.Field{{Hash: rowsKey(s.keys, p)}, {Hash: stateKey(s.keys, p)}}, err
+	})
+	if err != nil {
 		return nil, fmt.Errorf("read %d triggers: %w", len(ids), err)
 	}
 	var list []Trigger
-	for i, id := range ids {
-		if errors.Is(rows[i].Err(), redis.Nil) || errors.Is(states[i].Err(), redis.Nil) {
-			continue
-		}
-		if err := errors.Join(rows[i].Err(), states[i].Err()); err != nil {
-			return nil, fmt.Errorf("read trigger %s: %w", id, err)
-		}
-		t, err := readTrigger(id, rows[i].Val(), states[i].Val())
+	for _, r := range got {
+		t, err := readTrigger(r.ID, r.Texts[0], r.Texts[1])
 		if err != nil && strict {
 			return nil, err
 		}
 		if err != nil {
-			s.log.Error("trigger_unreadable", "trigger_id", id, "error", err)
+			s.log.Error("trigger_unreadable", "trigger_id", r.ID, "error", err)
 			continue
 		}
 		list = append(list, t)
@@ -70,26 +55,11 @@ func (s *Store) get(ctx context.Context, ids []string, strict bool) ([]Trigger, 
 
 // under lists ids of the index below words, the newest first, older than before.
 func (s *Store) under(ctx context.Context, parts []int, words, before string, limit int) ([]string, error) {
-	r := &redis.ZRangeBy{Min: "[" + words + " ", Max: "(" + words + "!", Count: int64(limit)}
-	if before != "" {
-		r.Max = "(" + words + " " + before
-	}
-	pipe := s.o.Client.Pipeline()
-	cmds := make([]*redis.StringSliceCmd, len(parts))
+	indexes := make([]string, len(parts))
 	for i, p := range parts {
-		cmds[i] = pipe.ZRevRangeByLex(ctx, indexKey(s.keys, p), r)
+		indexes[i] = indexKey(s.keys, p)
 	}
-	if _, err := pipe.Exec(ctx); err != nil {
-		return nil, err
-	}
-	var ids []string
-	for _, c := range cmds {
-		for _, m := range c.Val() {
-			ids = append(ids, m[strings.LastIndexByte(m, ' ')+1:])
-		}
-	}
-	slices.SortFunc(ids, func(a, b string) int { return strings.Compare(b, a) })
-	return ids[:min(len(ids), limit)], nil
+	return rows.Newest(ctx, s.o.Client, indexes, words, before, limit)
 }
 
 // Watchers reads the triggers that wait for a task or a trigger.

@@ -98,6 +98,7 @@ func TestCreateRefuses(t *testing.T) {
 		"the prompt is empty":                   func(d *Draft) { d.Prompt = " \n" },
 		"65537 bytes; at most 65536":            func(d *Draft) { d.Prompt = strings.Repeat("x", MaxPrompt+1) },
 		`profile "wizard": allowed are`:         func(d *Draft) { d.Profile = "wizard" },
+		"profile: a trigger starts no plans":    func(d *Draft) { d.Profile = task.Planner },
 		"priority 11":                           func(d *Draft) { d.Priority = new(11) },
 		"cooldown -1s":                          func(d *Draft) { d.Cooldown = -time.Second },
 		"it has no conversation":                func(d *Draft) { d.Conversation = chat.Conversation{} },

@@ -6,9 +6,9 @@
 // creation and is gone when the message is read again. Rate limits are told in
 // headers and enforced with real 429s. Interactions are over after 3 seconds and
 // their tokens after 15 minutes. Text is hidden from an application without the
-// message content intent. Sessions replay what was missed, or are gone. And it
-// can be made to fail in the ways that Discord fails: see the methods of [Server]
-// whose names are those of faults.
+// message content intent. Links to files are signed and work for a day. Sessions
+// replay what was missed, or are gone. And it can be made to fail in the ways that
+// Discord fails: see the methods of [Server] whose names are those of faults.
 //
 // It shares no code with the adapter that it tests.
 package discordfake
@@ -50,6 +50,7 @@ type Server struct {
 	synced   int
 	dms      map[string]string // :: user → channel
 	files    map[string][]byte // :: path → content
+	later    time.Duration     // by which the CDN's clock is ahead
 	lastID   uint64
 	acts     map[string]*Interaction // by token
 

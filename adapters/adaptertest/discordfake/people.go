@@ -160,14 +160,6 @@ func (s *Server) Attaching(name, contentType string, content []byte) func(*Messa
 	}
 }
 
-// keepFile stores a file where the CDN has it. s.mu is held.
-func (s *Server) keepFile(channel, name, contentType string, content []byte) Attachment {
-	id := s.snowflake()
-	path := "/attachments/" + channel + "/" + id + "/" + name
-	s.files[path] = content
-	return Attachment{ID: id, Filename: name, ContentType: contentType, Size: len(content), URL: s.base + path}
-}
-
 // Redeliver tells of a message once more, as it is now.
 func (s *Server) Redeliver(id string) {
 	s.mu.Lock()
@@ -297,11 +289,4 @@ func (s *Server) Typed(channel string) []time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.typing[channel])
-}
-
-// File gives what an attachment's URL leads to.
-func (s *Server) File(a Attachment) []byte {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Clone(s.files[a.URL[len(s.base):]])
 }

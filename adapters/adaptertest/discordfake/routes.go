@@ -81,17 +81,6 @@ func (s *Server) getGateway(request) (any, error) {
 	}, nil
 }
 
-func (s *Server) serveFile(w http.ResponseWriter, r *http.Request) {
-	s.mu.Lock()
-	content, ok := s.files[r.URL.Path]
-	s.mu.Unlock()
-	if !ok {
-		http.NotFound(w, r)
-		return
-	}
-	_, _ = w.Write(content)
-}
-
 // form takes a multipart body apart.
 func (r *request) form() error {
 	kind, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))

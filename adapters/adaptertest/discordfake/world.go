@@ -106,7 +106,7 @@ type Attachment struct {
 	Filename    string `json:"filename"`
 	ContentType string `json:"content_type,omitempty"`
 	Size        int    `json:"size"`
-	URL         string `json:"url"`
+	URL         string `json:"url"` // without the signature that it is told with, see Link
 }
 
 // A Message is what stands in a channel.
@@ -152,7 +152,7 @@ func (s *Server) json(m *Message, intents int, deep bool) map[string]any {
 	out := map[string]any{
 		"id": m.ID, "channel_id": m.ChannelID, "author": m.Author, "content": m.Content,
 		"timestamp": m.At.Format(iso), "edited_timestamp": nil, "tts": false, "mention_everyone": false,
-		"mentions": mentions, "mention_roles": []string{}, "attachments": orEmpty(m.Attachments), "embeds": []any{},
+		"mentions": mentions, "mention_roles": []string{}, "attachments": s.linked(m.Attachments), "embeds": []any{},
 		"pinned": false, "type": m.Type, "flags": m.Flags,
 	}
 	if !m.Edited.IsZero() {

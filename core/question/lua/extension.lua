@@ -11,7 +11,8 @@
 --             task waits, of a reply
 --   withdraw  id, conversation or "", why
 -- apply gives {what it did, id}: created, exists, full; answered, seen (that message
--- was heard before), closed; withdrawn; unknown.
+-- was heard before), closed (before); withdrawn, by an answer where the task does not
+-- wait any more; unknown.
 --
 -- The state of a question is a JSON object of strings and of lists of strings that
 -- are never empty.
@@ -104,7 +105,7 @@ function ops.answer(K, keys, a, now)
   if (st.task or '') ~= '' and not handOn(K, st, a[8], a[7], now) then
     st.reason = 'the task does not wait for it any more'
     close(K, id, st, 'withdrawn', now)
-    return {'closed', id}
+    return {'withdrawn', id}
   end
   if seen then
     call('HSET', seen, a[11], '1')
