@@ -4,11 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"html"
-	"io"
-	"net/http"
-	"net/http/cookiejar"
-	"net/url"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -27,7 +23,78 @@ type house struct {
 	discord *guild
 	ada     discordfake.User
 	page    string // the page's address
+	node    *process
+	health  string // its health endpoints
 }
+
+// An entrance is one way to the commands, and who takes it.
+type entrance struct {
+	name, door string // door is what the audit trail calls it
+	who        string // in the trail; "" is who runs the test
+	run        func(words string) string
+}
+
+// chats are the ways by which a person comes from the platforms.
+func (h *house) chats(slack string, discord discordfake.User) []entrance {
+	return []entrance{
+		{"Slack, slash", "slack", slack, func(w string) string { return h.slackSlash(slack, w) }},
+		{"Slack, message", "slack", slack, func(w string) string { return h.slackMessage(slack, w) }},
+		{"Discord, slash", "discord", discord.ID, func(w string) string { return h.discordSlash(discord, w) }},
+		{"Discord, message", "discord", discord.ID, func(w string) string { return h.discordMessage(discord, w) }},
+	}
+}
+
+// owners are the ways of who holds the machine.
+func (h *house) owners() []entrance {
+	return []entrance{
+		{"shell", "cli", "", h.shell}, {"terminal", "console", "", h.terminal}, {"page", "page", "page", h.onPage},
+	}
+}
+
+// alike has each way asked and compares the answers, of which each has these words.
+func (h *house) alike(ways []entrance, words func(entrance) string, want ...string) {
+	h.Helper()
+	h.compared(ways, words, plainWords, want...)
+}
+
+// alikeLists does so where the answer has a table with this head, which Discord repeats
+// in each row.
+func (h *house) alikeLists(head string, ways []entrance, words func(entrance) string, want ...string) {
+	h.Helper()
+	h.compared(ways, words, func(said string) string {
+		var rest []string
+		for w := range strings.FieldsSeq(plainWords(said)) {
+			if !slices.Contains(strings.Fields(plainWords(head)), w) {
+				rest = append(rest, w)
+			}
+		}
+		return strings.Join(rest, " ")
+	}, want...)
+}
+
+func (h *house) compared(ways []entrance, words func(entrance) string, plain func(string) string, want ...string) {
+	h.Helper()
+	before := ""
+	for _, e := range ways {
+		asked := words(e)
+		said := e.run(asked)
+		got := plain(said)
+		for _, w := range want {
+			if !strings.Contains(plainWords(said), plainWords(w)) {
+				h.Errorf("%s %s: %s: no %q in:\n%s", e.name, e.who, asked, w, said)
+			}
+		}
+		if before == "" {
+			before = got
+		}
+		if got != before {
+			h.Errorf("%s %s: %s:\n%s\nand at another door:\n%s", e.name, e.who, asked, got, before)
+		}
+	}
+}
+
+// these are the same words at every door.
+func these(words string) func(entrance) string { return func(entrance) string { return words } }
 
 // slackSlash gives a command as /mimikit.
 func (h *house) slackSlash(user, words string) string {
@@ -87,7 +154,7 @@ func leaves(t *testing.T, body string) string {
 			if v["type"] == "button" || v["type"] == "actions" {
 				return
 			}
-			for _, k := range slices.Sorted(keysOf(v)) {
+			for _, k := range slices.Sorted(maps.Keys(v)) {
 				walk(v[k], k == "text")
 			}
 		case string:
@@ -100,27 +167,21 @@ func leaves(t *testing.T, body string) string {
 	return strings.Join(out, " ")
 }
 
-func keysOf(m map[string]any) func(func(string) bool) {
-	return func(yield func(string) bool) {
-		for k := range m {
-			if !yield(k) {
-				return
-			}
-		}
-	}
-}
-
 // discordSlash gives a command as /mimikit, or as /mimikit-admin where it stands there,
 // its words in the order in which the command names them.
 func (h *house) discordSlash(who discordfake.User, words string) string {
 	h.Helper()
 	list := strings.Fields(words)
 	command, names := h.registered(list[0])
-	if len(names) < len(list)-1 {
-		h.Fatalf("%q has more words than the %d options of its slash command", words, len(names))
+	given := list[1:]
+	if n := len(names); n > 0 && len(given) > n { // people write them behind the last
+		given = append(slices.Clone(given[:n-1]), strings.Join(given[n-1:], " "))
+	}
+	if len(names) < len(given) {
+		h.Fatalf("%q has more words than its slash command has options", words)
 	}
 	var options []map[string]any
-	for i, w := range list[1:] {
+	for i, w := range given {
 		options = append(options, discordfake.Opt(names[i], w))
 	}
 	token := h.discord.Slash(h.discord.place, who, command, discordfake.Sub(list[0], options...))
@@ -163,13 +224,17 @@ func (h *house) registered(sub string) (command string, options []string) {
 // discordMessage gives it in a message.
 func (h *house) discordMessage(who discordfake.User, words string) string {
 	h.Helper()
+	return h.discordReply(who, words).Content
+}
+
+func (h *house) discordReply(who discordfake.User, words string) (got discordfake.Message) {
+	h.Helper()
 	m := h.discord.Say(h.discord.place, who, h.discord.Mention()+" !"+words)
-	var got string
 	storetest.Eventually(h, "Discord's answer to !"+words, func() error {
 		for _, channel := range []string{h.discord.place, m.ID} {
 			for _, x := range h.discord.Said(channel) {
 				if x.Reference != nil && x.Reference.MessageID == m.ID {
-					got = x.Content
+					got = x
 					return nil
 				}
 			}
@@ -177,6 +242,28 @@ func (h *house) discordMessage(who discordfake.User, words string) string {
 		return errors.New("none yet")
 	})
 	return got
+}
+
+// discordButton presses the button of an answer there that does this.
+func (h *house) discordButton(who discordfake.User, answer discordfake.Message, words string) string {
+	h.Helper()
+	for _, part := range strings.Split(string(answer.Components), `"custom_id":"`)[1:] {
+		id, _, _ := strings.Cut(part, `"`)
+		if !strings.HasSuffix(id, words) {
+			continue
+		}
+		token := h.discord.Press(answer.ID, who, id)
+		storetest.Eventually(h, "Discord's answer to the button "+words, func() error {
+			if !h.discord.Interaction(token).Done() {
+				return errors.New("none yet")
+			}
+			return nil
+		})
+		i := h.discord.Interaction(token)
+		return strings.Join(append([]string{i.Content}, i.FollowUps...), " ")
+	}
+	h.Fatalf("no button does %q in %s", words, answer.Components)
+	return ""
 }
 
 // shell gives a command to the program.
@@ -199,50 +286,10 @@ func (h *house) terminal(words string) string {
 	return said
 }
 
-var (
-	pageSecret = regexp.MustCompile(`name="secret" value="([^"]+)"`)
-	pageMain   = regexp.MustCompile(`(?s)<div class="body">(.*?)</section>`)
-	pageForm   = regexp.MustCompile(`(?s)<div class="acts">.*?</div>|<td class="acts">.*?</td>|<th scope="col">What to do</th>|<div class="charts">.*?</div>`)
-	pageTag    = regexp.MustCompile(`<[^>]*>`)
-)
-
-// onPage gives it on the operator's page.
+// onPage gives it on the operator's page, in the field for commands.
 func (h *house) onPage(words string) string {
 	h.Helper()
-	jar, err := cookiejar.New(nil)
-	if err != nil {
-		h.Fatal(err)
-	}
-	c := http.Client{Jar: jar, Timeout: web.Timeout, Transport: web.Transport}
-	at := "http://" + h.page
-	ask := func(form url.Values) string {
-		h.Helper()
-		var r *http.Response
-		if form == nil {
-			r, err = c.Get(at + "/")
-		} else {
-			r, err = c.PostForm(at+"/do", form)
-		}
-		if err != nil {
-			h.Fatal(err)
-		}
-		defer func() { _ = r.Body.Close() }()
-		b, err := io.ReadAll(r.Body)
-		if err != nil || r.StatusCode != http.StatusOK {
-			h.Fatalf("the page answers %d, %v: %s", r.StatusCode, err, b)
-		}
-		return string(b)
-	}
-	secret := pageSecret.FindStringSubmatch(ask(nil))
-	if secret == nil {
-		h.Fatal("the page has no form")
-	}
-	body := ask(url.Values{"words": {words}, "secret": {secret[1]}})
-	m := pageMain.FindStringSubmatch(body)
-	if m == nil {
-		h.Fatalf("the page has no answer:\n%s", body)
-	}
-	return html.UnescapeString(pageTag.ReplaceAllString(pageForm.ReplaceAllString(m[1], " "), " "))
+	return h.visit().write(words)
 }
 
 var (

@@ -23,8 +23,8 @@ func sitter(x *llmtest.Exchange) {
 	(&mind{}).behave(x)
 }
 
-// open opens all the doors.
-func openHouse(t *testing.T) *house {
+// openHouse opens all the doors.
+func openHouse(t *testing.T, model llmtest.Behavior, more ...string) *house {
 	t.Helper()
 	s, settings := slackAt(t, slackfake.Options{})
 	s.AddUser(slackfake.User{ID: "U0ADA", Name: "ada"})
@@ -40,8 +40,8 @@ func openHouse(t *testing.T) *house {
 	g.place = g.NewChannel(g.id, "general", discordfake.Text)
 	settings = append(settings, "MIMIKIT_DISCORD_TOKEN="+discordfake.Token, "MIMIKIT_DISCORD_API_URL="+g.URL(),
 		"MIMIKIT_ACCESS_ADMINS=slack:U0ADA,discord:"+h.ada.ID, "MIMIKIT_PAGE_LISTEN="+h.page)
-	h.deployment = deploy(t, sitter, settings...)
-	h.serve()
+	h.deployment = deploy(t, model, append(settings, more...)...)
+	h.node, h.health = h.serve()
 	storetest.Eventually(t, "the slash commands", func() error {
 		if len(g.Commands("")) == 0 {
 			return errors.New("none yet")
@@ -57,13 +57,14 @@ func openHouse(t *testing.T) *house {
 func TestSameWordsAtAllDoors(t *testing.T) {
 	t.Parallel()
 	storetest.Need(t)
-	h := openHouse(t)
+	h := openHouse(t, sitter)
 	const unknown = "tzzzzzzzzzzzzzzzzzzzz"
 	for _, c := range []struct {
 		words string
 		user  []string // what a user reads, among other things
 		admin []string
-		owner bool // who holds the machine is asked, too; they read what an admin does, but for scopes
+		head  string // of the table that the answer is
+		owner bool   // who holds the machine is asked, too; they read what an admin does, but for scopes
 	}{
 		{words: "tasks", user: []string{"You have no tasks."}, admin: []string{"You have no tasks.", "shows everybody's"}},
 		{words: "tasks all", user: []string{"Only operators and admins may see"}, admin: []string{"There are no tasks."}, owner: true},
@@ -83,9 +84,13 @@ func TestSameWordsAtAllDoors(t *testing.T) {
 		{words: "budget user tokens 5", user: []string{"Only admins may set budgets"}},
 		{words: "memory", user: []string{"Nothing is remembered that could be used here."}, admin: []string{"Nothing is remembered"}, owner: true},
 		{words: "feedback", user: []string{"Only operators may use", "your role is user"}, admin: []string{"There is no feedback."}, owner: true},
-		{words: "streams", user: []string{"Only operators"}, admin: []string{"user-input", "teller-reply", "partitions owned"}},
+		{words: "streams", user: []string{"Only operators"}, admin: []string{"user-input", "teller-reply", "partitions owned"}, head: "Channel Read by Entries Lag Pending Oldest"},
 		{words: "dead", user: []string{"Only operators"}, admin: []string{"There are no dead letters."}},
 		{words: "dead replay all", user: []string{"Only operators"}, admin: []string{"There are no dead letters to replay."}, owner: true},
+		{words: "dead replay all yes", user: []string{"Only operators"}, admin: []string{"There are no dead letters to replay."}, owner: true},
+		{words: "dead list user-input 5", user: []string{"Only operators"}, admin: []string{"There are no dead letters of user-input."}, owner: true},
+		{words: "feedback 5", user: []string{"Only operators"}, admin: []string{"There is no feedback."}, owner: true},
+		{words: "questions all 2", user: []string{"Only operators"}, admin: []string{"There is no page 2; there are 0 open questions."}, owner: true},
 		{words: "audit since 0m", user: []string{"Only admins may use"}, admin: []string{"is no time"}, owner: true},
 		{words: "resume", user: []string{"Only admins may use"}, admin: []string{"Nothing is paused in this workspace."}},
 		{words: "why aaaaaaaaaaaaaaaaaaaa", user: []string{"Nothing is known of"}, admin: []string{"Nothing is known of"}, owner: true},
@@ -95,40 +100,17 @@ func TestSameWordsAtAllDoors(t *testing.T) {
 		t.Run(c.words, func(t *testing.T) {
 			h := *h
 			h.deployment = h.in(t)
-			alike := func(who string, want []string, answers map[string]string) {
-				first := ""
-				for _, door := range slices.Sorted(keysOfAnswers(answers)) {
-					got := plainWords(answers[door])
-					for _, w := range want {
-						if !strings.Contains(got, plainWords(w)) {
-							t.Errorf("%s, %s: no %q in:\n%s", who, door, w, answers[door])
-						}
-					}
-					if first == "" {
-						first = got
-					}
-					if got != first {
-						t.Errorf("%s, %s:\n%s\nand at another door:\n%s", who, door, got, first)
-					}
-				}
-			}
 			if c.user != nil {
-				alike("a user", c.user, map[string]string{
-					"Slack, slash": h.slackSlash("U0ANN", c.words), "Slack, message": h.slackMessage("U0ANN", c.words),
-					"Discord, slash": h.discordSlash(h.discord.ann, c.words), "Discord, message": h.discordMessage(h.discord.ann, c.words),
-				})
+				h.alike(h.chats("U0ANN", h.discord.ann), these(c.words), c.user...)
 			}
 			if c.admin == nil {
 				return
 			}
-			answers := map[string]string{
-				"Slack, slash": h.slackSlash("U0ADA", c.words), "Slack, message": h.slackMessage("U0ADA", c.words),
-				"Discord, slash": h.discordSlash(h.ada, c.words), "Discord, message": h.discordMessage(h.ada, c.words),
-			}
+			admins := h.chats("U0ADA", h.ada)
 			if c.owner {
-				answers["shell"], answers["terminal"], answers["page"] = h.shell(c.words), h.terminal(c.words), h.onPage(c.words)
+				admins = append(admins, h.owners()...)
 			}
-			alike("an admin", c.admin, answers)
+			h.alikeLists(c.head, admins, these(c.words), c.admin...)
 		})
 	}
 
@@ -149,22 +131,12 @@ func TestSameWordsAtAllDoors(t *testing.T) {
 	}
 }
 
-func keysOfAnswers(m map[string]string) func(func(string) bool) {
-	return func(yield func(string) bool) {
-		for k := range m {
-			if !yield(k) {
-				return
-			}
-		}
-	}
-}
-
 // What there is to a task is told alike on Slack and Discord, to whoever may see it,
 // and done alike; a user has no part in the tasks of others.
 func TestTasksAtAllDoors(t *testing.T) {
 	t.Parallel()
 	storetest.Need(t)
-	h := openHouse(t)
+	h := openHouse(t, sitter)
 	h.slack.Say(slackfake.Say{Text: "@bot work: sit on Slack"})
 	h.discord.Say(h.discord.place, h.discord.ann, h.discord.Mention()+" work: sit on Discord")
 	ids := map[string]string{} // :: platform -> its task
@@ -178,64 +150,32 @@ func TestTasksAtAllDoors(t *testing.T) {
 		}
 		return nil
 	})
-	type door struct {
-		name string
-		run  func(words string) string
-		task string
-	}
-	doorsOf := func(slack string, discord discordfake.User) []door {
-		return []door{
-			{"Slack, slash", func(w string) string { return h.slackSlash(slack, w) }, ids["slack"]},
-			{"Slack, message", func(w string) string { return h.slackMessage(slack, w) }, ids["slack"]},
-			{"Discord, slash", func(w string) string { return h.discordSlash(discord, w) }, ids["discord"]},
-			{"Discord, message", func(w string) string { return h.discordMessage(discord, w) }, ids["discord"]},
-		}
-	}
-	ann, ada := doorsOf("U0ANN", h.discord.ann), doorsOf("U0ADA", h.ada)
-	alike := func(list []door, words func(d door) string, want ...string) {
-		t.Helper()
-		first := ""
-		for _, d := range list {
-			said := d.run(words(d))
-			got := plainWords(said)
-			for _, w := range want {
-				if !strings.Contains(got, plainWords(w)) {
-					t.Errorf("%s: %s: no %q in:\n%s", d.name, words(d), w, said)
-				}
-			}
-			if first == "" {
-				first = got
-			}
-			if got != first {
-				t.Errorf("%s: %s:\n%s\nand at another door:\n%s", d.name, words(d), got, first)
-			}
-		}
-	}
-	private := func(list []door) []door { return []door{list[0], list[2]} } // where nobody else reads
-	alike(private(ann), func(door) string { return "tasks running" }, "Work", "running")
-	alike(private(ada), func(door) string { return "tasks all running" }, "Work", "running", "ann")
-	alike(private(ann), func(d door) string { return "task " + d.task[:10] }, "Work", "asked for by you", "standard")
-	alike(private(ada), func(d door) string { return "task " + d.task }, "Work", "asked for by ann")
+	ann, ada := h.chats("U0ANN", h.discord.ann), h.chats("U0ADA", h.ada)
+	private := func(list []entrance) []entrance { return []entrance{list[0], list[2]} } // where nobody else reads
+	h.alike(private(ann), these("tasks running"), "Work", "running")
+	h.alike(private(ada), these("tasks all running"), "Work", "running", "ann")
+	h.alike(private(ann), func(e entrance) string { return "task " + ids[e.door][:10] }, "Work", "asked for by you", "standard")
+	h.alike(private(ada), func(e entrance) string { return "task " + ids[e.door] }, "Work", "asked for by ann")
 	// The other platform's task does not exist for either.
 	for _, d := range slices.Concat(ann, ada) {
 		other := ids["slack"]
-		if d.task == other {
+		if ids[d.door] == other {
 			other = ids["discord"]
 		}
 		for _, words := range []string{"task ", "cancel ", "retry "} {
 			has(t, plainWords(d.run(words+other)), plainWords("There is no task"))
 		}
 	}
-	alike(private(ada), func(door) string { return "cancel all" }, "This cancels", "of", "person in", "conversation", "To do it, write", "cancel all yes")
-	alike(ann[:1], func(d door) string { return "cancel " + d.task }, "Canceling", "its worker was told to end it")
-	alike(ada[2:3], func(d door) string { return "cancel " + d.task }, "Canceling", "its worker was told to end it")
+	h.alike(private(ada), these("cancel all"), "This cancels", "of", "person in", "conversation", "To do it, write", "cancel all yes")
+	h.alike(ann[:1], func(e entrance) string { return "cancel " + ids[e.door] }, "Canceling", "its worker was told to end it")
+	h.alike(ada[2:3], func(e entrance) string { return "cancel " + ids[e.door] }, "Canceling", "its worker was told to end it")
 	storetest.Eventually(t, "the end of both", func() error {
 		if n := len(h.tasks("--status", "canceled")); n != 2 {
 			return fmt.Errorf("%d have ended", n)
 		}
 		return nil
 	})
-	alike(private(ann), func(d door) string { return "retry " + d.task }, "Started", "the same as")
+	h.alike(private(ann), func(e entrance) string { return "retry " + ids[e.door] }, "Started", "the same as")
 	out, _ := h.run(0, "", "audit", "--json")
 	acts := map[string]int{}
 	for _, a := range decoded[[]admin.Act](t, out) {

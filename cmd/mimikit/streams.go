@@ -24,9 +24,9 @@ func (c *streamsCmd) Run(ctx context.Context, std *streams, s *settings) error {
 		if err != nil {
 			return err
 		}
-		t := newTable("CHANNEL", "READ BY", "ENTRIES", "PENDING", "OLDEST")
+		t := newTable("CHANNEL", "READ BY", "ENTRIES", "LAG", "PENDING", "OLDEST")
 		for _, ch := range st.Channels {
-			t.row(ch.Channel, ch.Group, ch.Entries, ch.Pending, age(ch.Oldest))
+			t.row(ch.Channel, ch.Group, ch.Entries, max(ch.Entries-ch.Pending, 0), ch.Pending, age(ch.Oldest))
 		}
 		if err := t.print(std.out); err != nil {
 			return err

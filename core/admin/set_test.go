@@ -172,7 +172,7 @@ func TestStatus(t *testing.T) {
 	all := admin.Unmark(r.ok(at(ada, thread), "status"))
 	has(t, all, "model: gpt-x", "node-7", "dead letters: 2", "no route")
 	has(t, r.no(at(ann, thread), "status now"), "nothing may follow `!status`")
-	has(t, admin.Unmark(r.ok(at(ola, thread), "streams")), "user-input", "teller", "1,234", "1m30s", "1 node live, 1 of 2 partitions owned, 2 dead letters")
+	has(t, admin.Unmark(r.ok(at(ola, thread), "streams")), "user-input", "teller", "1,234", "1,231", "1m30s", "1 node live, 1 of 2 partitions owned, 2 dead letters")
 	r.roads.err = errors.New("redis is *away*")
 	if text, _, err := r.run(at(ann, thread), "status"); err == nil || text != `That could not be done now: redis is \*away\*` {
 		t.Errorf("without Redis: %q, %v", text, err)

@@ -173,11 +173,12 @@ func (q *query) streams(ctx context.Context, args []string) (Answer, error) {
 		return Answer{}, err
 	}
 	var a Answer
-	t := a.table("Channel", "Read by", "Entries", "Pending", "Oldest")
+	t := a.table("Channel", "Read by", "Entries", "Lag", "Pending", "Oldest")
 	views := make([]Stream, 0, len(st.Channels))
 	for _, c := range st.Channels {
-		views = append(views, Stream{string(c.Channel), c.Group, c.Entries, c.Pending, c.Oldest.Milliseconds()})
-		t.row(string(c.Channel), c.Group, grouped(c.Entries), grouped(c.Pending), age(c.Oldest))
+		lag := max(c.Entries-c.Pending, 0)
+		views = append(views, Stream{string(c.Channel), c.Group, c.Entries, lag, c.Pending, c.Oldest.Milliseconds()})
+		t.row(string(c.Channel), c.Group, grouped(c.Entries), grouped(lag), grouped(c.Pending), age(c.Oldest))
 	}
 	owned := 0
 	for _, p := range st.Partitions {
@@ -195,7 +196,8 @@ type Stream struct {
 	Channel  string `json:"channel"`
 	Group    string `json:"group"`
 	Entries  int64  `json:"entries"`
-	Pending  int64  `json:"pending"`
+	Lag      int64  `json:"lag"`     // of them, those that no node has taken
+	Pending  int64  `json:"pending"` // and those that one has, and has not settled
 	OldestMs int64  `json:"oldestMs"`
 }
 

@@ -38,24 +38,6 @@ func Escape(s string) string {
 	return b.String()
 }
 
-// Unmark turns the Markdown of Words into plain text.
-func Unmark(s string) string {
-	var b strings.Builder
-	code := false
-	for i := 0; i < len(s); i++ {
-		switch {
-		case s[i] == '`':
-			code = !code
-			b.WriteByte('`')
-			continue
-		case s[i] == '\\' && !code && i+1 < len(s) && strings.IndexByte(special, s[i+1]) >= 0:
-			i++
-		}
-		b.WriteByte(s[i])
-	}
-	return strings.ReplaceAll(b.String(), "\u200b", "")
-}
-
 // code puts text into a code span.
 func code(s string) string {
 	return "`" + strings.ReplaceAll(clean(s), "`", "'") + "`"

@@ -2,18 +2,16 @@ package page_test
 
 import (
 	"context"
-	"fmt"
 	"net/url"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/cdproto/log"
 	cdppage "github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
@@ -71,84 +69,6 @@ func run(ctx context.Context, t *testing.T, actions ...chromedp.Action) {
 	}
 }
 
-// faults looks for what a person would see as broken: text that is cut or lies over
-// other text, a page wider than its window, contrast below 4.5.
-const faults = `(() => {
-  const out = [];
-  if (document.documentElement.scrollWidth > innerWidth + 1) out.push("the page is " + document.documentElement.scrollWidth + " wide in a window of " + innerWidth);
-  const lum = c => { const [r, g, b] = c.map(v => { v /= 255; return v <= .03928 ? v / 12.92 : Math.pow((v + .055) / 1.055, 2.4); }); return .2126 * r + .7152 * g + .0722 * b; };
-  const rgb = s => { const m = s.match(/[\d.]+/g).map(Number); return m.length > 3 && m[3] === 0 ? null : m.slice(0, 3); };
-  const ground = e => { for (; e; e = e.parentElement) { const c = rgb(getComputedStyle(e).backgroundColor); if (c) return c; } return [255, 255, 255]; };
-  const boxes = [];
-  for (const e of document.querySelectorAll("body *")) {
-    const own = Array.from(e.childNodes).filter(n => n.nodeType === 3 && n.data.trim());
-    if (!own.length || e.closest(".aside, .skip, script") || !e.checkVisibility()) continue;
-    const head = e.closest("thead");
-    if (head && getComputedStyle(head).clipPath !== "none") continue; // there for those who listen
-
-    const s = getComputedStyle(e), a = lum(rgb(s.color)), b = lum(ground(e));
-    const contrast = (Math.max(a, b) + .05) / (Math.min(a, b) + .05);
-    const name = e.tagName.toLowerCase() + " " + own[0].data.trim().slice(0, 30);
-    if (contrast < 4.5) out.push(name + ": contrast " + contrast.toFixed(2));
-    if (e.scrollWidth > e.clientWidth + 1 && s.overflowX === "hidden") out.push(name + " is cut");
-    for (const n of own) {
-      const r = document.createRange(); r.selectNodeContents(n);
-      for (const box of r.getClientRects()) boxes.push([name, box, e]);
-    }
-  }
-  for (let i = 0; i < boxes.length; i++) for (let j = i + 1; j < boxes.length && j < i + 400; j++) {
-    const [m, p, e] = boxes[i], [n, q, f] = boxes[j];
-    const table = e.closest(".table"), other = f.closest(".table");
-    if (e === f || table !== other) continue;
-    const w = Math.min(p.right, q.right) - Math.max(p.left, q.left), h = Math.min(p.bottom, q.bottom) - Math.max(p.top, q.top);
-    if (w > 2 && h > 4) out.push(m + " lies over " + n);
-  }
-  for (const e of document.querySelectorAll("input:not([type=hidden]), button, a")) {
-    const label = (e.labels && e.labels.length ? e.labels[0].textContent : "") + e.textContent + (e.getAttribute("aria-label") || "");
-    if (!label.trim()) out.push("a " + e.tagName + " has no name");
-  }
-  return out.slice(0, 20).join("\n");
-})()`
-
-// The page in light and dark, wide and narrow, with nothing, some and much on it:
-// nothing is cut, overlapping or hard to read.
-func TestLooks(t *testing.T) {
-	t.Parallel()
-	ctx := browser(t)
-	shots := os.Getenv("MIMIKIT_SHOTS") // a directory that keeps the pictures, to look at
-	for _, tasks := range []int{0, 10, 10_000} {
-		s := serve(t, page.Options{Local: true, Every: 500 * time.Millisecond})
-		s.mu.Lock()
-		s.tasks, s.rich = tasks, tasks > 0
-		s.mu.Unlock()
-		for _, scheme := range []string{"light", "dark"} {
-			for _, width := range []int64{1440, 768, 360} {
-				name := fmt.Sprintf("%d tasks, %s, %d wide", tasks, scheme, width)
-				var found string
-				var picture []byte
-				run(ctx, t,
-					chromedp.EmulateViewport(width, 800),
-					emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}),
-					chromedp.Navigate(s.url+"/"), chromedp.WaitReady("#audit"),
-					chromedp.Evaluate(faults, &found),
-				)
-				if shots != "" {
-					run(ctx, t, chromedp.FullScreenshot(&picture, 100))
-				}
-				if found != "" {
-					t.Errorf("%s:\n%s", name, found)
-				}
-				if shots != "" {
-					if err := os.WriteFile(filepath.Join(shots, strings.ReplaceAll(strings.ReplaceAll(name, ", ", "-"), " ", "")+".png"), picture, 0o600); err != nil {
-						t.Error(err)
-					}
-				}
-			}
-		}
-		run(ctx, t, chromedp.Navigate("about:blank")) // lets go of the live stream
-	}
-}
-
 // Everything that can be done is reached with the Tab key alone, and done with
 // Enter. What is brought up to date meanwhile keeps the focus where it was.
 func TestKeyboard(t *testing.T) {
@@ -185,6 +105,105 @@ func TestKeyboard(t *testing.T) {
 	run(ctx, t, chromedp.KeyEvent(kb.Enter), chromedp.WaitVisible(`a[href="/"]`))
 	if n := s.count("cancel t00000"); n != 1 {
 		t.Errorf("%d cancels", n)
+	}
+}
+
+// Every control of a page on which there is everything is reached with the Tab key,
+// shows that it has the focus, and lies in the window then.
+func TestAllReached(t *testing.T) {
+	t.Parallel()
+	ctx := browser(t)
+	s := serve(t, page.Options{Local: true, Every: time.Hour})
+	s.mu.Lock()
+	s.tasks, s.rich = 10_000, true
+	s.mu.Unlock()
+	for _, l := range looks() {
+		if l.width != 360 && l.width != 1440 {
+			continue
+		}
+		var all int
+		var left []string
+		run(ctx, t, l.set(), chromedp.Navigate(s.url+"/"), chromedp.WaitReady("#audit"), chromedp.Evaluate(`
+			window.reached = new Set(); window.unseen = [];
+			addEventListener("focusin", e => {
+				const s = getComputedStyle(e.target), box = e.target.getBoundingClientRect();
+				reached.add(e.target);
+				if (s.outlineStyle === "none" || parseFloat(s.outlineWidth) < 2) unseen.push(e.target.outerHTML + " does not show the focus");
+				if (box.top > innerHeight || box.bottom < 0 || box.left >= innerWidth || box.right <= 0) unseen.push(e.target.outerHTML + " is out of sight");
+			});
+			document.querySelectorAll("a[href], button, input:not([type=hidden]), [tabindex='0']").length`, &all))
+		if all < 80 {
+			t.Fatalf("%s: there are only %d controls", l.name, all)
+		}
+		tab := make(chromedp.Tasks, all)
+		for i := range tab {
+			tab[i] = chromedp.KeyEvent(kb.Tab)
+		}
+		run(ctx, t, tab, chromedp.Evaluate(`unseen.concat(Array.from(document.querySelectorAll("a[href], button, input:not([type=hidden]), [tabindex='0']")).filter(e => !reached.has(e)).map(e => e.outerHTML + " is not reached"))`, &left))
+		if len(left) > 0 {
+			t.Errorf("%s: of %d controls\n%s", l.name, all, strings.Join(left[:min(len(left), 5)], "\n"))
+		}
+	}
+}
+
+// Whoever looks at the page is told of what matters to them, and not of every update;
+// whose button is gone stays where they were, and what they point at does not move.
+func TestLiveForPeople(t *testing.T) {
+	t.Parallel()
+	ctx := browser(t)
+	s := serve(t, page.Options{Local: true, Every: 200 * time.Millisecond})
+	tasks := func(n int) chromedp.Action {
+		return chromedp.ActionFunc(func(context.Context) error {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.tasks = n
+			return nil
+		})
+	}
+	until := func(js string) chromedp.Action {
+		return chromedp.Poll(js, nil, chromedp.WithPollingInterval(50*time.Millisecond), chromedp.WithPollingTimeout(time.Hour))
+	}
+	var where, said string
+	var stays bool
+	var spoken int
+	run(ctx, t, chromedp.EmulateViewport(1440, 2000), chromedp.Navigate(s.url+"/"), chromedp.WaitReady("#audit"), chromedp.Evaluate(`
+		window.spoken = 0;
+		document.querySelectorAll("[role=status], [role=alert], [aria-live]").forEach(e => new MutationObserver(() => spoken++).observe(e, {childList: true, characterData: true, subtree: true}));
+		document.querySelector('[data-key="cancel t00000"]').focus();
+		window.line = document.querySelector("#pipeline polyline"); window.drawn = line.getAttribute("points")`, nil),
+		// What changes in numbers only changes where it is, so that a place is not lost.
+		until(`document.querySelector("#pipeline polyline").getAttribute("points") !== drawn`), chromedp.Evaluate(`document.contains(line)`, &stays),
+		// The button goes, with all the tasks: the focus goes on in its section.
+		tasks(0), until(`document.querySelector('[data-key="cancel t00000"]') === null`),
+		chromedp.Evaluate(`document.activeElement.id`, &where))
+	if !stays {
+		t.Error("a section in which only numbers changed was replaced")
+	}
+	if where != "tasks" {
+		t.Errorf("when its button is gone the focus is at %q, want the section", where)
+	}
+	// A section stays as it is while somebody points at one of its buttons, and marks a text.
+	var box map[string]float64
+	const row = `document.querySelector('[data-key="task t00005"]') !== null`
+	run(ctx, t, tasks(4), until(`document.querySelector('[data-key="cancel t00000"]') !== null`),
+		chromedp.Evaluate(`(() => { const b = document.querySelector('[data-key="cancel t00000"]').getBoundingClientRect(); return {x: b.x + 5, y: b.y + 5}; })()`, &box))
+	var moved bool
+	run(ctx, t, chromedp.MouseEvent(input.MouseMoved, box["x"], box["y"]), until(`document.querySelector("#tasks a:hover, #tasks button:hover") !== null`), tasks(8),
+		chromedp.Evaluate(`window.was = document.querySelector("#at span").textContent`, nil), until(`document.querySelector("#at span").textContent !== was`),
+		chromedp.Evaluate(`was = document.querySelector("#at span").textContent`, nil), until(`document.querySelector("#at span").textContent !== was`),
+		chromedp.Evaluate(row, &moved))
+	if moved {
+		t.Error("a row came while somebody pointed at a button")
+	}
+	run(ctx, t, chromedp.MouseEvent(input.MouseMoved, 2, 2), until(row), chromedp.Evaluate(`spoken`, &spoken))
+	if spoken != 0 {
+		t.Errorf("the page spoke %d times though nothing is wrong", spoken)
+	}
+	// When it is not brought up to date any more, it says so once, for all to see.
+	s.stop()
+	run(ctx, t, until(`document.getElementById("said").textContent !== ""`), chromedp.Text("#said", &said, chromedp.NodeVisible))
+	if !strings.Contains(said, "not being brought up to date") {
+		t.Errorf("it says %q", said)
 	}
 }
 
@@ -246,6 +265,11 @@ func TestHostileInBrowser(t *testing.T) {
 	}
 	run(ctx, t, log.Enable(), runtime.Enable(), chromedp.Navigate(s.url+"/"), chromedp.WaitReady("#audit"))
 	check("the page")
+	var shown string
+	run(ctx, t, chromedp.Evaluate(`document.querySelector("#questions code.block").innerText`, &shown))
+	if shown != asked {
+		t.Errorf("what is decided about is shown as\n%s\nand is\n%s", shown, asked)
+	}
 	s.mu.Lock()
 	s.tasks = 9
 	s.mu.Unlock()

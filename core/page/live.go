@@ -6,8 +6,12 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"mimikit/core/admin"
@@ -23,7 +27,8 @@ const (
 
 // A viewer looks on behalf of all who look at the same time.
 type viewer struct {
-	p *Page
+	p     *Page
+	acted atomic.Bool // something was done here since the last look
 
 	mu      sync.Mutex
 	looking int
@@ -53,20 +58,22 @@ func (v *viewer) sections(ctx context.Context, pages map[string]string) []view {
 }
 
 // refresh is called with mu held. It looks for all who look, so it does not end when
-// the one who came first has gone.
+// the one who came first has gone. After something was done here it looks at all, so
+// that whoever did it finds no button for what is gone.
 func (v *viewer) refresh(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookFor)
 	defer cancel()
 	now := v.p.o.Now()
-	if v.last != nil && now.Sub(v.at) < v.p.o.Every*3/4 {
+	if v.last != nil && now.Sub(v.at) < v.p.o.Every*3/4 && !v.acted.Load() {
 		return
 	}
 	if v.last == nil || now.Sub(v.at) > time.Minute { // a chart does not bridge a time when nobody looked
 		v.last, v.points, v.count = map[string]view{}, map[string][]float64{}, 0
 	}
 	v.at = now
+	acted := v.acted.Swap(false)
 	for _, s := range sections {
-		if _, seen := v.last[s.id]; s.slow && seen && v.count%slowEvery != 0 {
+		if _, seen := v.last[s.id]; s.slow && seen && v.count%slowEvery != 0 && !acted {
 			continue
 		}
 		got, there := v.p.look(ctx, s, "")
@@ -93,15 +100,17 @@ func (v *viewer) charted(seen view) view {
 			if s.Group != "" {
 				name += " → " + s.Group
 			}
-			seen.Charts = append(seen.Charts, lineChart(name, "waiting", add(name, float64(s.Entries))))
+			seen.Charts = append(seen.Charts, lineChart(name, "waiting", add(name, float64(s.Entries)), v.p.o.Every))
 		}
 	case admin.UsageView:
 		if seen.ID == "usage" {
 			seen.Charts = usageCharts(d)
+			seen.Blocks = slices.DeleteFunc(slices.Clone(seen.Blocks), func(b admin.Block) bool { return strings.ContainsAny(b.Words, "▁█") }) // a chart in letters
 		}
 	case admin.Status:
-		seen.Charts = []chart{barChart("Tasks by status", d.Tasks, itself), barChart("Partitions by node", d.Holds, inTurn)}
+		seen.Charts = []chart{barChart("Tasks by status", statuses, d.Tasks, itself), barChart("Partitions by node", slices.Sorted(maps.Keys(d.Holds)), d.Holds, inTurn)}
 	}
+	seen.Charts = slices.DeleteFunc(seen.Charts, func(c chart) bool { return c.Words == "" })
 	return seen
 }
 

@@ -88,7 +88,7 @@ func New(o Options) (*Page, error) {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	t, err := template.New("page").Funcs(template.FuncMap{
-		"plain": func(words string) string { return visible(admin.Unmark(words)) }, "seen": visible, "of": of, "head": head,
+		"seen": visible, "of": of, "tabled": tabled, "spans": admin.Spans, "lines": linesOf,
 	}).ParseFS(files, "files/*.html")
 	if err != nil {
 		return nil, fmt.Errorf("new page: %w", err)
@@ -107,17 +107,14 @@ func New(o Options) (*Page, error) {
 	return p, nil
 }
 
-// head is the title of a column, for those who read a row as a list of its own.
-func head(t *admin.Table, i int) string {
-	if i < len(t.Head) && t.Head[i] != "" {
-		return visible(t.Head[i])
-	}
-	return "Share" // what has no name is a bar
-}
-
 // of joins a view, or an act, with the secret that its forms bring back.
 func of(view any, secret string) map[string]any {
 	return map[string]any{"View": view, "Secret": secret}
+}
+
+// tabled joins a table with the view that it is in.
+func tabled(t *admin.Table, v view, secret string) map[string]any {
+	return map[string]any{"Grid": gridOf(t, len(v.Actions) > 0), "View": v, "Secret": secret}
 }
 
 // policy lets nothing run or load but what the page itself brings.
@@ -207,13 +204,14 @@ func (p *Page) do(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	p.answer(w, r, words)
+	p.viewer.acted.Store(true)
 }
 
 func (p *Page) answer(w http.ResponseWriter, r *http.Request, words []string) {
 	a, err := p.o.Commands.Run(r.Context(), caller(), words)
-	v := view{Answer: a, Actions: actionsOf(a)}
+	v := view{Title: strings.Join(words, " "), Answer: a, Actions: actionsOf(a)}
 	if err != nil {
-		v.Refused = admin.Unmark(admin.Say(err))
+		v.Refused = admin.Say(err)
 		var refusal *admin.Refusal
 		if !errors.As(err, &refusal) {
 			p.o.Logger.Error("page_command_failed", "command", words[0], "error", err)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"mimikit/core/admin"
@@ -14,15 +15,16 @@ import (
 type section struct {
 	id, title, short string // short stands in the list of sections
 	words            []string
-	paged            bool // a page, or words that narrow, may follow
-	slow             bool // it is looked at every few times only
+	paged            bool     // a page, or words that narrow, may follow
+	slow             bool     // it is looked at every few times only
+	narrow           []string // words that each leave a part of the list
 }
 
 // sections are the parts of the page, in their order.
 var sections = []section{
 	{id: "status", title: "How it is doing", short: "State", words: []string{"status"}},
 	{id: "pipeline", title: "Pipeline", words: []string{"streams"}},
-	{id: "tasks", title: "Tasks", words: []string{"tasks", "all"}, paged: true},
+	{id: "tasks", title: "Tasks", words: []string{"tasks", "all"}, paged: true, narrow: append([]string{"active"}, statuses...)},
 	{id: "triggers", title: "Triggers", words: []string{"triggers", "all"}, paged: true, slow: true},
 	{id: "questions", title: "Open questions", short: "Questions", words: []string{"questions", "all"}, paged: true, slow: true},
 	{id: "dead", title: "Dead letters", words: []string{"dead"}, slow: true},
@@ -38,8 +40,15 @@ type view struct {
 	admin.Answer
 	Charts  []chart
 	Actions [][]act // by row of the table
+	Parts   []part
 	More    *more
-	Refused string // why there is no answer
+	Refused string // why there is no answer, in Markdown
+}
+
+// A part of a list is what a word leaves of it.
+type part struct {
+	Label, Query string
+	Current      bool
 }
 
 // An act is something that can be done about a row.
@@ -55,7 +64,7 @@ type act struct {
 type more struct {
 	Query string // of the next page; "" when this is the last
 	First bool
-	Words string // what narrows the list
+	Words string // what narrows the list, in the query of the first page
 }
 
 // look asks for one section. A command that this deployment does not have gives no
@@ -73,13 +82,20 @@ func (p *Page) look(ctx context.Context, s section, page string) (v view, there 
 		if page == "" {
 			return v, false
 		}
-		v.Refused = admin.Unmark(admin.Say(err))
+		v.Refused = admin.Say(err)
 	case err != nil:
 		p.o.Logger.Warn("page_section_failed", "section", s.id, "error", err)
-		v.Refused = "This could not be read just now: " + err.Error()
+		v.Refused = "This could not be read just now: " + admin.Escape(err.Error())
 	}
 	if s.paged {
-		v.More = &more{First: page == ""}
+		left := strings.Fields(page)
+		number := slices.IndexFunc(left, func(w string) bool { return strings.Trim(w, "0123456789") == "" })
+		v.More = &more{First: number < 0}
+		if number >= 0 {
+			left = slices.Delete(left, number, number+1)
+		}
+		v.More.Words = strings.Join(left, " ")
+		v.Parts = s.parts(v.More.Words, a)
 		for _, b := range a.Buttons {
 			if w, ok := admin.ButtonWords(b.Value); ok && len(w) > len(s.words) && b.Label == "Next page" {
 				v.More.Query = strings.Join(w[len(s.words):], " ")
@@ -88,6 +104,18 @@ func (p *Page) look(ctx context.Context, s section, page string) (v view, there 
 		v.Buttons = nil
 	}
 	return v, true
+}
+
+// parts are those of a list, of which words leave one. What is empty has none.
+func (s section) parts(words string, a admin.Answer) []part {
+	if len(s.narrow) == 0 || words == "" && len(actionsOf(a)) == 0 {
+		return nil
+	}
+	out := []part{{Label: "all", Current: words == ""}}
+	for _, w := range s.narrow {
+		out = append(out, part{Label: w, Query: w, Current: w == words})
+	}
+	return out
 }
 
 const mostOptions = 5 // of a question that are shown as buttons; all can be written
