@@ -76,7 +76,7 @@ func (is *Issuer) Create(d Draft) (Task, channel.Call, error) {
 func (is *Issuer) check(d Draft) (Task, int, error) {
 	profiles := is.Profiles
 	if profiles == nil {
-		profiles = DefaultProfiles()
+		profiles = usual
 	}
 	profile, known := profiles[d.Profile]
 	retry, timeout, priority := profile.Retry, profile.Timeout, DefaultPriority
@@ -295,11 +295,12 @@ func requesterWord(c chat.Conversation, author string) string {
 
 // digest is what makes two tasks the same.
 func digest(t Task) string {
-	h := sha256.New()
+	var b []byte
 	for _, s := range []string{t.Conversation.Key(), t.Prompt, t.Title, t.Profile} {
-		fmt.Fprintf(h, "%d:%s", len(s), s)
+		b = append(append(strconv.AppendInt(b, int64(len(s)), 10), ':'), s...)
 	}
-	return base64.RawURLEncoding.EncodeToString(h.Sum(nil)[:16])
+	h := sha256.Sum256(b)
+	return base64.RawURLEncoding.EncodeToString(h[:16])
 }
 
 // title is the given one on one line, or the beginning of the prompt.

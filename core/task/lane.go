@@ -77,8 +77,10 @@ func (l *lane) do(ctx context.Context, o *op) ([]any, error) {
 
 // run sends what waits until nothing does.
 func (l *lane) run() {
-	for {
-		runtime.Gosched() // who is about to come may
+	for first := true; ; first = false {
+		if !first {
+			runtime.Gosched() // who was just answered may come again
+		}
 		ops := l.take()
 		if ops == nil {
 			return

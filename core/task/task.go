@@ -81,6 +81,8 @@ func DefaultProfiles() map[string]Profile {
 	}
 }
 
+var usual = DefaultProfiles()
+
 // A Task is a task as it stands in Redis, read at one moment.
 type Task struct {
 	ID              string
