@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"mimikit/adapters/adaptertest/slackfake"
 	"mimikit/core/llm"
 	"mimikit/core/store/storetest"
 )
@@ -44,4 +45,31 @@ func TestTakenBackQuestionHasNoButtons(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Who answers before it is known which message asks, since the post's answer was lost,
+// still sees how it was answered in the place of the buttons.
+func TestAnsweredBeforeItIsKnownToBeShown(t *testing.T) {
+	t.Parallel()
+	storetest.Need(t)
+	s, settings := slackAt(t, slackfake.Options{})
+	d := deploy(t, asking, append(settings, "MIMIKIT_OUTBOX_POST_TIMEOUT=2s", "MIMIKIT_OUTBOX_LOOKUP_AFTER=3s")...)
+	d.serve()
+	s.Inject(slackfake.Fault{Method: "chat.postMessage", LoseAnswer: true})
+	root := s.Say(slackfake.Say{Text: "@bot deploy"})
+	storetest.Eventually(t, "the question", func() error {
+		if got := strings.Join(texts(s.Messages("C0TOWN", root)), "|"); !strings.Contains(got, "Where to?") {
+			return fmt.Errorf("posted %q", got)
+		}
+		return nil
+	})
+	s.Say(slackfake.Say{Text: "staging", Thread: root})
+	storetest.Eventually(t, "the answered question", func() error {
+		for _, m := range s.Messages("C0TOWN", root) {
+			if m.Edited && strings.Contains(m.Blocks, "answered: staging") && !strings.Contains(m.Blocks, `"button"`) {
+				return nil
+			}
+		}
+		return fmt.Errorf("posted %+v", s.Messages("C0TOWN", root))
+	})
 }

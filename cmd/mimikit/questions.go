@@ -36,22 +36,29 @@ func (a *App) questionShown(ctx context.Context, r *chat.Reply, messageID string
 	ctx, cancel := context.WithTimeout(ctx, lastIn)
 	defer cancel()
 	was, err := a.cluster.Note(ctx, questionNote(r.Question))
-	if err != nil || was == messageID { // a node that died before it settled the post has told
+	if err != nil {
 		return err
 	}
-	since := time.Now().UTC().Format(time.RFC3339Nano)
-	if err := a.cluster.SetNote(ctx, shownNote(r.Question), since, questionKnown); err != nil {
-		return err
+	if was != messageID { // else a node that died before it settled the post has told
+		since := time.Now().UTC().Format(time.RFC3339Nano)
+		if err := a.cluster.SetNote(ctx, shownNote(r.Question), since, questionKnown); err != nil {
+			return err
+		}
+		// Last, since where it is, both are.
+		if err := a.cluster.SetNote(ctx, questionNote(r.Question), messageID, questionKnown); err != nil {
+			return err
+		}
 	}
-	// Last, since where it is, both are.
-	return a.cluster.SetNote(ctx, questionNote(r.Question), messageID, questionKnown)
+	// Whoever read it fast has answered before it was known which message asks.
+	a.questionClosed(r.Question)
+	return nil
 }
 
 func questionNote(id string) string { return "question/" + id }
 func shownNote(id string) string    { return "question-shown/" + id }
 
-// questionClosed puts how a question was answered in the place of its buttons. One
-// that was answered with a button is changed with the answer to the press.
+// questionClosed puts how a question was answered in the place of its buttons, unless
+// it is open. One that was answered with a button is changed with the answer to the press.
 func (a *App) questionClosed(id string) {
 	if len(a.platforms) == 0 {
 		return
