@@ -18,44 +18,53 @@ import (
 	"mimikit/core/task"
 )
 
-// The bare queue is what the same tasks cost without leases, attempts, fairness,
-// deduplication, an index, cancels or partitions: one sorted set by priority and
-// age, the same texts in a hash, and a result in a stream. One loop claims as many
-// as there are free workers, and one settles what is over, up to bareBatch in one
-// script. A killed worker loses its task. It is the yardstick, not a thing to run.
+// The bare queue is the least that is a queue of tasks: one sorted set by priority and
+// age, the texts in a hash, one task for the same request, a lease of what runs, and a
+// result in a stream. It has no attempts, fairness, index, cancels, fences or
+// partitions, and nobody looks for leases that have lapsed. Each operation is one
+// script: called one by one, as most queues do, or by one loop that claims as many as
+// there are free workers and one that settles what is over, up to bareBatch at once. It
+// is the yardstick, not a thing to run.
 
 const bareBatch = 100
 
-// bareEnqueue stores a task.
-// KEYS: rows hash, queue. ARGV: id, row, score.
+// bareEnqueue stores a task, unless the same was asked for and is not over.
+// KEYS: rows hash, queue, requests hash. ARGV: id, row, score, request.
 var bareEnqueue = redis.NewScript(`
+if redis.call('HSETNX', KEYS[3], ARGV[4], ARGV[1]) == 0 then return 0 end
 redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
 redis.call('ZADD', KEYS[2], ARGV[3], ARGV[1])
 return 1`)
 
-// bareClaim takes tasks and marks them as running.
-// KEYS: rows hash, queue, state hash. ARGV: how many at most, ids that were popped already …
+// bareClaim takes tasks and leases them.
+// KEYS: rows hash, queue, leases. ARGV: how many at most, until when (ms), ids that were popped already …
 // Returns the rows.
 var bareClaim = redis.NewScript(`
-local rows, ids = {}, {unpack(ARGV, 2)}
+local rows, ids = {}, {unpack(ARGV, 3)}
 if tonumber(ARGV[1]) > 0 then
   local got = redis.call('ZPOPMIN', KEYS[2], ARGV[1])
   for i = 1, #got, 2 do ids[#ids + 1] = got[i] end
 end
 for i, id in ipairs(ids) do
   rows[i] = redis.call('HGET', KEYS[1], id)
-  redis.call('HSET', KEYS[3], id, 'running')
+  redis.call('ZADD', KEYS[3], ARGV[2], id)
 end
 return rows`)
 
-// bareEnd ends tasks and publishes their results.
-// KEYS: state hash, results stream. ARGV: id, state, result …
+// bareEnd ends tasks that are leased and publishes their results.
+// KEYS: state hash, results stream, leases, requests hash. ARGV: id, state, result, request …
 var bareEnd = redis.NewScript(`
-for i = 1, #ARGV, 3 do
-  redis.call('HSET', KEYS[1], ARGV[i], ARGV[i + 1])
-  redis.call('XADD', KEYS[2], '*', 'data', ARGV[i + 2])
+for i = 1, #ARGV, 4 do
+  if redis.call('ZREM', KEYS[3], ARGV[i]) == 1 then
+    redis.call('HSET', KEYS[1], ARGV[i], ARGV[i + 1])
+    redis.call('HDEL', KEYS[4], ARGV[i + 3])
+    redis.call('XADD', KEYS[2], '*', 'data', ARGV[i + 2])
+  end
 end
 return 1`)
+
+// bareLease is longer than any run of the bench.
+const bareLease = 15 * time.Second
 
 // A bareTask is what the bare queue stores of a task.
 type bareTask struct {
@@ -117,7 +126,7 @@ func (b *bareQueue) enqueue(ctx context.Context, i, conversation int) error {
 		return err
 	}
 	score := now.UnixMilli() - task.DefaultPriority*task.PriorityStep.Milliseconds()
-	err = bareEnqueue.Run(ctx, b.st.Client, []string{b.key("rows"), b.key("queue")}, task.NewID(now, 0, uint64(i)), row, score).Err()
+	err = bareEnqueue.Run(ctx, b.st.Client, []string{b.key("rows"), b.key("queue"), b.key("requests")}, task.NewID(now, 0, uint64(i)), row, score, d.Title).Err()
 	if err != nil {
 		return fmt.Errorf("bare queue: enqueue: %w", err)
 	}
@@ -139,7 +148,7 @@ func (b *bareQueue) claim(ctx context.Context, g *errgroup.Group) error {
 			<-b.free
 			n++
 		}
-		args := []any{n}
+		args := []any{n, time.Now().Add(bareLease).UnixMilli()}
 		if wait {
 			got, err := b.st.Blocking.BZPopMin(ctx, time.Second, b.key("queue")).Result()
 			if err != nil && !errors.Is(err, redis.Nil) {
@@ -149,9 +158,9 @@ func (b *bareQueue) claim(ctx context.Context, g *errgroup.Group) error {
 				b.release(n)
 				continue
 			}
-			args = []any{n - 1, got.Member}
+			args = []any{n - 1, args[1], got.Member}
 		}
-		rows, err := bareClaim.Run(ctx, b.st.Client, []string{b.key("rows"), b.key("queue"), b.key("state")}, args...).StringSlice()
+		rows, err := bareClaim.Run(ctx, b.st.Client, []string{b.key("rows"), b.key("queue"), b.key("leases")}, args...).StringSlice()
 		if err != nil {
 			return fmt.Errorf("bare queue: claim: %w", err)
 		}
@@ -213,9 +222,9 @@ func (b *bareQueue) end(ctx context.Context, batch ...bareTask) error {
 		if err != nil {
 			return fmt.Errorf("bare queue: end: %w", err)
 		}
-		args = append(args, t.ID, "succeeded "+strconv.FormatInt(now.UnixMilli(), 10)+" "+benchAnswer, data)
+		args = append(args, t.ID, "succeeded "+strconv.FormatInt(now.UnixMilli(), 10)+" "+benchAnswer, data, t.Title)
 	}
-	if err := bareEnd.Run(ctx, b.st.Client, []string{b.key("state"), b.key("results")}, args...).Err(); err != nil {
+	if err := bareEnd.Run(ctx, b.st.Client, []string{b.key("state"), b.key("results"), b.key("leases"), b.key("requests")}, args...).Err(); err != nil {
 		return fmt.Errorf("bare queue: end: %w", err)
 	}
 	b.release(len(batch))
