@@ -22,7 +22,7 @@ func (q *Queue) perform(ctx context.Context, c channel.Call, id string) ([]strin
 		args[i] = a
 		size += len(a)
 	}
-	own := c.Keys[len(fixed(q.keys, p)):]
+	own := c.Keys[fixedKeys:]
 	got, err := q.insist(ctx, func() ([]any, error) {
 		return q.calls.do(ctx, &op{p: p, own: own, args: args, size: size})
 	})

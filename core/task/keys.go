@@ -6,13 +6,16 @@ import (
 	"mimikit/core/channel"
 )
 
+// fixedKeys is how many fixed gives.
+var fixedKeys = len(fixed(channel.Keys{}, 0))
+
 // fixed are the keys that every script of a partition is given, in the order of
 // bind in lua/rows.lua.
 func fixed(k channel.Keys, p int) []string {
+	of := k.In(p, "t:")
 	return []string{
-		k.In(p, "t:rows"), k.In(p, "t:state"), k.In(p, "t:index"),
-		k.In(p, "t:queue"), k.In(p, "t:order"), k.In(p, "t:ready"), k.In(p, "t:parked"), k.In(p, "t:deferred"),
-		k.In(p, "t:runs"), k.In(p, "t:load"), k.In(p, "t:ended"), k.In(p, "t:cascade"),
+		of + "rows", of + "state", of + "index", of + "queue", of + "order", of + "ready", of + "parked", of + "deferred",
+		of + "runs", of + "load", of + "ended", of + "cascade",
 		k.Stream(p, channel.WorkerResult), k.Stream(p, channel.SupervisorEvent), k.In(p, string(channel.Feedback)),
 		k.Stops(p),
 	}
