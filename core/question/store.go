@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -59,20 +60,24 @@ type Options struct {
 	Sent func(partition int) int64
 	Saw  func(ctx context.Context, partition int, sent, got int64) (lost bool)
 
-	// Closed is told of a question that this process has closed, whichever way, and of
-	// one twice if need be. It must not wait, and may be nil.
+	// Closed is told of a question that this process has closed, whichever way; where
+	// the answer of Redis was lost also of one that it may have closed, or that somebody
+	// else has, and of one twice if need be. It must not wait, and may be nil.
 	Closed func(id string)
 
 	Logger *slog.Logger // default: discards
 }
 
-// A Store is where questions are. It holds no state of its own and is safe for
-// concurrent use.
+// A Store is where questions are. It holds no state of its own, except for what it is
+// not sure to have been answered, and is safe for concurrent use.
 type Store struct {
 	o    Options
 	is   *Issuer
 	keys channel.Keys
 	log  *slog.Logger
+
+	mu     sync.Mutex
+	unsure map[int]time.Time // :: partition → since when no call of Due was answered
 }
 
 // New checks the options. It does not connect.
@@ -93,7 +98,7 @@ func New(o Options) (*Store, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Store{o: o, is: &o.Issuer, keys: o.Issuer.Tasks.Keys, log: o.Logger}, nil
+	return &Store{o: o, is: &o.Issuer, keys: o.Issuer.Tasks.Keys, log: o.Logger, unsure: map[int]time.Time{}}, nil
 }
 
 // Issuer spells what commits do to the questions of this store.
@@ -167,6 +172,9 @@ func (s *Store) Answer(ctx context.Context, q Question, a Answer) (inputID strin
 	did, repeated, err := s.perform(ctx, p, call)
 	switch {
 	case err != nil:
+		if repeated { // one of the tries may have closed it
+			s.closed(q.ID)
+		}
 	case did == "answered":
 		s.closed(q.ID)
 		return in.ID, false, nil
@@ -218,11 +226,14 @@ func (s *Store) Withdraw(ctx context.Context, q Question, why string) error {
 	if err != nil {
 		return err
 	}
-	did, _, err := s.perform(ctx, s.keys.Partition(q.Conversation.Key()), call)
+	did, repeated, err := s.perform(ctx, s.keys.Partition(q.Conversation.Key()), call)
 	if err == nil && did == "unknown" {
 		err = ErrUnknown
 	}
 	if err != nil {
+		if repeated { // one of the tries may have closed it
+			s.closed(q.ID)
+		}
 		return fmt.Errorf("withdraw question %s: %w", q.ID, err)
 	}
 	s.closed(q.ID)
@@ -239,15 +250,33 @@ func (s *Store) closed(id string) {
 // it is until the next one; negative when there is none.
 func (s *Store) Due(ctx context.Context, p int) (closed []string, next time.Duration, err error) {
 	const most = 50
-	got, err := s.send(ctx, p, dueScript, append([]string{s.keys.Commits(p)}, fixed(s.keys, p)...), "", signals(s.keys), p, task.Signals(s.keys), most)
+	begun, back := time.Now(), s.back(p)
+	got, err := s.send(ctx, p, dueScript, append([]string{s.keys.Commits(p)}, fixed(s.keys, p)...), "", signals(s.keys), p, task.Signals(s.keys), most, back)
 	if err != nil {
+		if !refused(err) { // it may have closed some all the same
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			if s.unsure[p].IsZero() {
+				s.unsure[p] = begun
+			}
+		}
 		return nil, 0, fmt.Errorf("close the late questions of partition %d: %w", p, err)
 	}
-	if len(got) < 2 {
+	if len(got) < 3 {
 		return nil, 0, errors.New("close late questions: the script answered too little")
 	}
+	if back > 0 {
+		s.mu.Lock()
+		delete(s.unsure, p)
+		s.mu.Unlock()
+	}
 	ms, _ := got[1].(int64)
-	for _, v := range got[2:] {
+	before, _ := got[2].([]any)
+	for _, v := range before {
+		id, _ := v.(string)
+		s.closed(id)
+	}
+	for _, v := range got[3:] {
 		id, _ := v.(string)
 		closed = append(closed, id)
 	}
@@ -262,6 +291,19 @@ func (s *Store) Due(ctx context.Context, p int) (closed []string, next time.Dura
 		next = -1
 	}
 	return closed, next, nil
+}
+
+// back is for how many ms back it is not sure what was closed in a partition. An hour
+// later others look after it, and have closed what they told of.
+func (s *Store) back(p int) int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	since := s.unsure[p]
+	if since.IsZero() || time.Since(since) > time.Hour {
+		delete(s.unsure, p)
+		return 0
+	}
+	return time.Since(since).Milliseconds() + 1000 // the clock of Redis may be set meanwhile
 }
 
 // Listen hears until ctx is over in which partition a deadline may be earlier than

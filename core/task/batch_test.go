@@ -261,3 +261,43 @@ func TestFullOfOnePartition(t *testing.T) {
 		}
 	})
 }
+
+// A key that holds something else is found before anything of its partition is
+// changed, also when the ops of several partitions go in one call.
+func TestWrongKeysOfOneOfMany(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, s *store.Store) {
+		t.Parallel()
+		r := newRig(t, s)
+		ctx := t.Context()
+		var calls []call
+		ids := map[int]string{}
+		for i := 0; len(ids) < 2; i++ {
+			made, c, err := r.q.Issuer().Create(draft(fmt.Sprint("c", i), "x"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, p, _ := ParseID(made.ID)
+			if ids[p] != "" {
+				continue
+			}
+			ids[p] = made.ID
+			args := make([]any, len(c.Args))
+			for j, a := range c.Args {
+				args[j] = a
+			}
+			calls = append(calls, r.q.spellOps(p, []*op{{p: p, own: c.Keys[fixedKeys:], args: args}}))
+		}
+		bad := calls[1].p
+		s.Client.Set(ctx, r.q.keys.In(bad, "t:ready"), "no set", 0)
+		got := r.q.sendAll(ctx, calls)
+		if got[0].err != nil || got[1].err == nil {
+			t.Fatalf("%v, %v", got[0].err, got[1].err)
+		}
+		if n := s.Client.HLen(ctx, rowsKey(r.q.keys, bad)).Val(); n != 0 {
+			t.Errorf("what was refused has left %d rows", n)
+		}
+		if n := s.Client.HLen(ctx, rowsKey(r.q.keys, calls[0].p)).Val(); n != 1 {
+			t.Errorf("beside it there are %d rows, want 1", n)
+		}
+	})
+}

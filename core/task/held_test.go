@@ -2,7 +2,9 @@ package task
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -133,4 +135,73 @@ func TestHeldKeepsItsAge(t *testing.T) {
 		}
 		r.checkClean()
 	})
+}
+
+// However many tasks of a conversation were put off, each that comes back waits for a
+// turn as one that was asked for then: nobody waits for all of them.
+func TestHeldLeavesTurns(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, s *store.Store) {
+		t.Parallel()
+		r := newRig(t, s, one)
+		var old []string
+		for _, title := range []string{"a", "b", "c"} {
+			old = append(old, r.enqueue(draft("held", title)))
+		}
+		other := r.enqueue(draft("other", "x"))
+		for range 4 {
+			run := r.claim(newClaimer(r.q, "n"), 0)
+			if to := r.settle(run, judge(Outcome{}, &putOff{time.Hour}, nil, 0)); to != Deferred {
+				t.Fatalf("it is %s", to)
+			}
+		}
+		at := time.Now().Add(-time.Hour)
+		r.dueAt(old[0], at)
+		r.dueAt(other, at.Add(time.Second))
+		r.settle(r.run(old[0]), judge(Outcome{Output: "done"}, nil, nil, 0))
+		r.dueAt(old[1], at.Add(2*time.Second))
+		r.dueAt(old[2], at.Add(3*time.Second))
+		for _, id := range []string{other, old[1], old[2]} {
+			r.settle(r.run(id), judge(Outcome{Output: "done"}, nil, nil, 0))
+		}
+		r.checkClean()
+	})
+}
+
+// dueAt has a deferred task have been due since a time.
+func (r *rig) dueAt(id string, at time.Time) {
+	r.t.Helper()
+	key := stateKey(r.q.keys, 0)
+	text, err := r.s.Client.HGet(r.t.Context(), key, id).Result()
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	var st map[string]any
+	if err := json.Unmarshal([]byte(text), &st); err != nil {
+		r.t.Fatal(err)
+	}
+	st["due"] = fmt.Sprint(at.UnixMilli())
+	data, err := json.Marshal(st)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.s.Client.HSet(r.t.Context(), key, id, data)
+	r.s.Client.ZAdd(r.t.Context(), r.q.keys.In(0, "t:deferred"), z(float64(at.UnixMilli()), id))
+}
+
+// A deferred task whose state is damaged stops no other, and takes none along that is
+// due with it.
+func TestDamagedDeferred(t *testing.T) {
+	for _, damaged := range []string{`{"status":null}`, `{"status":true}`, `{"status":{}}`, `{"status":"deferred"}`, `{"status":"deferred","class":null,"conv":"x"}`} {
+		t.Run(damaged, func(t *testing.T) {
+			storetest.Each(t, func(t *testing.T, s *store.Store) {
+				t.Parallel()
+				r := newRig(t, s, one)
+				id := r.enqueue(draft("c", "x"))
+				r.settle(r.run(id), judge(Outcome{}, &putOff{time.Hour}, nil, 0))
+				s.Client.HSet(t.Context(), stateKey(r.q.keys, 0), "damaged", damaged)
+				s.Client.ZAdd(t.Context(), r.q.keys.In(0, "t:deferred"), z(0, "damaged"), z(1, id))
+				r.settle(r.run(id), judge(Outcome{Output: "done"}, nil, nil, 0))
+			})
+		})
+	}
 }

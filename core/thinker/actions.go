@@ -11,6 +11,8 @@ import (
 	"mimikit/core/channel"
 	"mimikit/core/chat"
 	"mimikit/core/history"
+	"mimikit/core/question"
+	"mimikit/core/trigger"
 	"mimikit/prompts"
 )
 
@@ -57,8 +59,9 @@ type turn struct {
 // soFar is what the turn's commit will do, of which the stores know nothing yet. The
 // actions of a turn run one after the other.
 type soFar struct {
-	scheduled, asked int
-	removed          map[string]bool // :: id of a trigger → it will be gone
+	scheduled []trigger.Trigger
+	asked     []question.Question
+	removed   map[string]bool // :: id of a trigger → it will be gone
 }
 
 type turnKey struct{}

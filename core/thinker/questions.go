@@ -37,10 +37,10 @@ func (o QuestionOptions) ask(ctx context.Context, t action.Turn, a action.Questi
 	if err != nil {
 		return action.Outcome{}, err
 	}
-	if n := len(open) + now.so.asked; n >= question.MaxOpen {
+	if n := len(open) + len(now.so.asked); n >= question.MaxOpen {
 		return action.Outcome{}, action.Mistakef("this was not asked: there are %d open questions in this conversation already; no more can be asked before one is answered", n)
 	}
-	for _, q := range open {
+	for _, q := range append(open, now.so.asked...) {
 		if q.Text == a.Question && q.TaskID == "" {
 			return action.Outcome{Answer: fmt.Sprintf("This is asked already, as %s, and nobody has answered yet. It was not asked again.", q.ID)}, nil
 		}
@@ -52,7 +52,7 @@ func (o QuestionOptions) ask(ctx context.Context, t action.Turn, a action.Questi
 	if err != nil {
 		return action.Outcome{}, action.Mistakef("%v", err)
 	}
-	now.so.asked++
+	now.so.asked = append(now.so.asked, q)
 	line := history.Encode(chat.Line{ID: "r-" + q.ID, Role: chat.LineAssistant, Text: q.Words(), At: t.Now})
 	return action.Outcome{Effects: []any{Effect{
 		Said: "I go on when this is answered.",

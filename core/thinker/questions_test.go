@@ -68,4 +68,12 @@ func TestAskUser(t *testing.T) {
 	if told := decision(t, fx).Decision; ops(fx) != "question create" || !strings.Contains(told, "this was not asked: there are 20 open questions") {
 		t.Errorf("%q, %q", ops(fx), told)
 	}
+	same := map[string]any{"question": args["question"]}
+	f, _ = acting(t, &found{}, QuestionActions(QuestionOptions{Issuer: is, Store: asked{}}), call(t, "ask_user", args), call(t, "ask_user", same))
+	if fx, err = f.Loop().Step(context.Background(), work(entry(digest()))); err != nil {
+		t.Fatal(err)
+	}
+	if told := decision(t, fx).Decision; ops(fx) != "question create" || !strings.Contains(told, "asked already") {
+		t.Errorf("%q, %q", ops(fx), told)
+	}
 }

@@ -62,18 +62,18 @@ func (o TaskOptions) schedule(ctx context.Context, t action.Turn, a action.NewTr
 	if err != nil {
 		return action.Outcome{}, err
 	}
-	if have += now.so.scheduled - len(now.so.removed); have >= trigger.MaxPerConversation {
+	if have += len(now.so.scheduled) - len(now.so.removed); have >= trigger.MaxPerConversation {
 		with := ""
-		if n := now.so.scheduled; n > 0 {
+		if n := len(now.so.scheduled); n > 0 {
 			with = fmt.Sprintf(", %d of this turn among them", n)
 		}
 		return action.Outcome{}, action.Mistakef("%q was not set up: this conversation has %d triggers already%s, and no more are allowed; one must be canceled first", made.Title, have, with)
 	}
-	if twin, err := o.sameTrigger(ctx, made); err != nil || twin.ID != "" {
+	if twin, err := o.sameTrigger(ctx, made, now.so); err != nil || twin.ID != "" {
 		return action.Outcome{Answer: "There is the same trigger already, " + twin.ID + ": it fires " + twin.Fires() + ". No second one was set up."}, err
 	}
 	when := made.Fires()
-	now.so.scheduled++
+	now.so.scheduled = append(now.so.scheduled, made)
 	return action.Outcome{
 		Answer: fmt.Sprintf("Set up as %s. It fires %s.", made.ID, when),
 		Effects: []any{Effect{
@@ -88,8 +88,15 @@ func (o TaskOptions) schedule(ctx context.Context, t action.Turn, a action.NewTr
 }
 
 // sameTrigger finds the trigger that a new one would repeat. Words that are asked
-// twice ("every day at nine", once more after a failed turn) are to be one.
-func (o TaskOptions) sameTrigger(ctx context.Context, t trigger.Trigger) (trigger.Trigger, error) {
+// twice ("every day at nine", once more after a failed turn) are to be one. What this
+// turn sets up counts, and what it removes does not.
+func (o TaskOptions) sameTrigger(ctx context.Context, t trigger.Trigger, so *soFar) (trigger.Trigger, error) {
+	same := func(u trigger.Trigger) bool {
+		return u.Prompt == t.Prompt && u.Title == t.Title && u.Profile == t.Profile && u.Type == t.Type && u.When() == t.When() && u.Cooldown == t.Cooldown && !u.Paused()
+	}
+	if i := slices.IndexFunc(so.scheduled, same); i >= 0 {
+		return so.scheduled[i], nil
+	}
 	from := ""
 	for {
 		page, err := o.Triggers.Store.List(ctx, trigger.Filter{Conversation: &t.Conversation}, from, 100)
@@ -97,7 +104,7 @@ func (o TaskOptions) sameTrigger(ctx context.Context, t trigger.Trigger) (trigge
 			return trigger.Trigger{}, err
 		}
 		for _, u := range page.Triggers {
-			if u.Prompt == t.Prompt && u.Title == t.Title && u.Profile == t.Profile && u.Type == t.Type && u.When() == t.When() && u.Cooldown == t.Cooldown && !u.Paused() {
+			if same(u) && !so.removed[u.ID] {
 				return u, nil
 			}
 		}

@@ -225,6 +225,12 @@ func TestTheSameTriggerTwice(t *testing.T) {
 	if fx, _ := l.turn(t, call(t, "schedule", args(map[string]any{"type": "recurring", "interval": 120}))); ops(fx) != "trigger create" {
 		t.Errorf("%q", ops(fx))
 	}
+	// One that this turn removes is none, and one that it has set up is one.
+	anew := call(t, "schedule", args(map[string]any{"type": "recurring", "interval": 60, "timeout": 90}))
+	remove := call(t, "cancel_task", map[string]any{"task_id": l.triggers[0].ID})
+	if fx, told := l.turn(t, remove, again, anew); ops(fx) != "trigger remove, trigger create" || !strings.Contains(told, "same trigger already") {
+		t.Errorf("%q, %q", ops(fx), told)
+	}
 	l.triggers[0].PausedAt = epoch
 	if fx, _ := l.turn(t, again); ops(fx) != "trigger create" {
 		t.Errorf("%q", ops(fx))

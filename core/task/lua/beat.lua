@@ -1,4 +1,4 @@
--- beat: show that runs live. Put after rows.
+-- beat: show that runs live. Put after states.
 --
 -- KEYS[1] commit number, KEYS[2..] those of rows
 -- ARGV: for each run: id, token

@@ -1,4 +1,4 @@
--- ends: how a task ends, and who is told. Put after queue.
+-- ends: how a task ends, and who is told. Put after states.
 
 -- iso spells a time in ms as RFC 3339; most are of one minute.
 local lastMinute, lastDate

@@ -91,8 +91,9 @@ local function before(K, list)
   end
 end
 
--- A commit may call several times, with the same keys each time.
-local looked
+-- A commit may call several times, with the same keys each time; call.lua may be served
+-- for several partitions.
+local looked = {}
 return {
   -- of gives what other extensions may know of a task: its conversation, whether it
   -- was canceled, and whether it is over; nil when there is none.
@@ -101,8 +102,8 @@ return {
     return st and {conv = st.conv, canceled = st.cancelAt ~= nil, over = st.completed ~= nil} or nil
   end,
   check = function(keys)
-    if not looked then look(keys, 1) end
-    looked = true
+    if not looked[keys[1]] then look(keys, 1) end
+    looked[keys[1]] = true
   end,
   apply = function(keys, a, now)
     local K = bind(keys, 1, a[2], a[3])

@@ -1,5 +1,5 @@
 -- forget: remove tasks that ended long ago, except those that a trigger watches,
--- which are looked at again after as long. Put after rows.
+-- which are looked at again after as long. Put after states.
 --
 -- KEYS[1] commit number, KEYS[2..] those of rows, then 4 keys of each task's texts
 -- ARGV: when the last of them ended at the latest (ms), number of keys before the

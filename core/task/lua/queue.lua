@@ -13,12 +13,13 @@ local function nextSeq(K)
   return pad(n)
 end
 
--- enqueue makes a task pending. One that was pending before keeps its age.
-local function enqueue(K, id, st, since)
+-- enqueue makes a task pending. One that was pending before keeps its age, by which its
+-- conversation waits for a turn, unless that is told to wait since another time.
+local function enqueue(K, id, st, since, turn)
   move(K, id, st, 'pending')
   if not st.enqueued then st.enqueued, st.seq = ms(since), nextSeq(K) end
   if not st.away and st.audience ~= 'supervisor' then lack(K, id, st.class, true) end
-  local g, place, at = st.class .. ' ' .. st.conv, placeOf(st, id), num(st.enqueued)
+  local g, place, at = st.class .. ' ' .. st.conv, placeOf(st, id), num(turn or st.enqueued)
   local had, mark0, crowd, leads = headOf(K, g)
   if not leads then
     wake(K, st.class, lead(K, st.class, st.conv, at, place, '0', nil))

@@ -1,7 +1,7 @@
 -- states: the state of tasks. Put after rows, and after a line that is made of the Go
 -- table: chart, which holds " from>to " for each status that may follow another.
 
-local function may(from, to) return string.find(chart, ' ' .. (from or '') .. '>' .. to .. ' ', 1, true) ~= nil end
+local function may(from, to) return string.find(chart, ' ' .. tostring(from) .. '>' .. to .. ' ', 1, true) ~= nil end
 
 local function parse(s)
   local ok, st = pcall(cjson.decode, s or '')
