@@ -181,6 +181,11 @@ func (*auditCmd) Help() string {
 
 // Run lists acts.
 func (c *auditCmd) Run(ctx context.Context, std *streams, s *settings) error {
+	return order(ctx, std, s, c.asJSON, c.order()...)
+}
+
+// order is the same as in chat. A number that says who is meant does not say how many.
+func (c *auditCmd) order() []string {
 	words := append([]string{"audit"}, c.Words...)
 	if c.By != "" {
 		words = append(words, "by", c.By)
@@ -191,10 +196,14 @@ func (c *auditCmd) Run(ctx context.Context, std *streams, s *settings) error {
 	if c.Refused {
 		words = append(words, "refused")
 	}
-	if !slices.ContainsFunc(c.Words, digitsOnly) {
-		words = append(words, fmt.Sprint(c.Limit))
+	for i, word := range c.Words {
+		if digitsOnly(word) && len(word) < leastID && (i == 0 || !strings.EqualFold(c.Words[i-1], "by")) {
+			return words
+		}
 	}
-	return order(ctx, std, s, c.asJSON, words...)
+	return append(words, fmt.Sprint(c.Limit))
 }
+
+const leastID = 15 // digits of Discord's ids
 
 func digitsOnly(word string) bool { return word != "" && strings.Trim(word, "0123456789") == "" }

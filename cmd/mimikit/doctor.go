@@ -177,11 +177,9 @@ func tracesFound(ctx context.Context, cfg config.Config) []finding {
 	if o.Endpoint == "" {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, o.Timeout)
-	defer cancel()
 	f := finding{What: "traces", Note: true, Mend: "see telemetry.otlp.endpoint: it wants the collector's address for OTLP over HTTP, mostly port 4318; 4317 is for gRPC, which is not spoken"}
 	began := time.Now()
-	target, err := telemetry.Probe(ctx, telemetry.TraceOptions{Endpoint: o.Endpoint, Headers: o.Sent()})
+	target, err := telemetry.Probe(ctx, telemetry.TraceOptions{Endpoint: o.Endpoint, Headers: o.Sent(), Timeout: o.Timeout})
 	var refused *telemetry.RefusedError
 	switch {
 	case err == nil:

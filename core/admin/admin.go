@@ -158,6 +158,8 @@ func New(o Options) (*Set, error) {
 type Refusal struct {
 	Text      string // Markdown
 	Forbidden bool   // the caller lacks the rights
+
+	unseen bool // what is meant is another workspace's, and nobody here is to learn that it is there
 }
 
 // Error gives the words without their Markdown.
@@ -199,12 +201,16 @@ func (s *Set) Run(ctx context.Context, c Caller, words []string) (Answer, error)
 	q := &query{Set: s, c: c, words: words}
 	if c.role() < cmd.Rights {
 		err := forbid("Only %ss may use %s; your role is %s.", cmd.Rights, c.name(name), c.role())
-		q.audit(ctx, "", "refused")
+		q.audit(ctx, "", refused)
 		return Answer{}, err
 	}
 	a, err := cmd.run(q, ctx, words[1:])
 	if r := (*Refusal)(nil); errors.As(err, &r) && r.Forbidden {
-		q.audit(ctx, q.target, "refused")
+		result := refused
+		if r.unseen {
+			result = refusedUnseen
+		}
+		q.audit(ctx, q.target, result)
 	}
 	if err == nil && q.unaudited {
 		a.say("This could not be written to the audit trail; the log says why.")

@@ -165,7 +165,7 @@ func (q *query) bury(ctx context.Context, what, did string, args []string, do fu
 				q.target = cut(word, 40)
 				return Answer{}, &Refusal{
 					Text:      fmt.Sprintf("There is no dead letter %s; %s lists those there are.", code(cut(word, 40)), q.c.name("dead")),
-					Forbidden: foreign(word), // which the trail knows, and the caller does not learn
+					Forbidden: foreign(word), unseen: true,
 				}
 			}
 			ids = append(ids, all[i].ID)

@@ -129,5 +129,5 @@ func (q *query) seen(t task.Task, unknown error) (task.Task, error) {
 	case t.Conversation == q.c.Conversation && !hidden(t):
 		return task.Task{}, forbid("%s was asked for by %s; only they, operators and admins may see and cancel it.", code(brief(t.ID)), Escape(personName(t.Requester)))
 	}
-	return task.Task{}, &Refusal{Text: Say(unknown), Forbidden: true}
+	return task.Task{}, &Refusal{Text: Say(unknown), Forbidden: true, unseen: !same(q.c.Conversation, t.Conversation)}
 }

@@ -188,11 +188,16 @@ func (q *query) pausesFor(all []pause.Pause) []pause.Pause {
 	return out
 }
 
-// pauses reads those that matter to the caller.
-func (q *query) pauses(ctx context.Context) ([]pause.Pause, error) {
+// allPauses reads what is paused; nothing is where nothing can be.
+func (q *query) allPauses(ctx context.Context) ([]pause.Pause, error) {
 	if q.o.Pauses == nil {
 		return nil, nil
 	}
-	all, err := q.o.Pauses.List(ctx)
+	return q.o.Pauses.List(ctx)
+}
+
+// pauses reads those that matter to the caller.
+func (q *query) pauses(ctx context.Context) ([]pause.Pause, error) {
+	all, err := q.allPauses(ctx)
 	return q.pausesFor(all), err
 }

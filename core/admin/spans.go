@@ -32,12 +32,12 @@ func Spans(words string) []Span {
 
 // cutFence finds the first lines between fences. What is not closed is none.
 func cutFence(words string) (before, code, after string, found bool) {
-	from := strings.Index("\n"+words, "\n"+fence)
+	from := fenceIn(words)
 	if from < 0 {
 		return words, "", "", false
 	}
 	_, inside, more := strings.Cut(words[from:], "\n") // behind the fence a language may stand
-	to := strings.Index("\n"+inside, "\n"+fence)
+	to := fenceIn(inside)
 	if !more || to < 0 {
 		return words, "", "", false
 	}
@@ -45,9 +45,21 @@ func cutFence(words string) (before, code, after string, found bool) {
 	return words[:from], strings.TrimSuffix(inside[:to], "\n"), after, true
 }
 
+// fenceIn finds the first line that begins with a fence.
+func fenceIn(words string) int {
+	if strings.HasPrefix(words, fence) {
+		return 0
+	}
+	if i := strings.Index(words, "\n"+fence); i >= 0 {
+		return i + 1
+	}
+	return -1
+}
+
 // inline reads what stands on a line.
 func inline(words string) []Span {
 	var out []Span
+	open := map[int]bool{} // how many marks nothing closes from here on
 	var b strings.Builder
 	for i := 0; i < len(words); i++ {
 		c := words[i]
@@ -61,8 +73,12 @@ func inline(words string) []Span {
 			continue
 		}
 		marks := len(words[i:]) - len(strings.TrimLeft(words[i:], "`"))
-		to := closing(words[i+marks:], marks)
+		to := -1
+		if !open[marks] {
+			to = closing(words[i+marks:], marks)
+		}
 		if to < 0 {
+			open[marks] = true
 			b.WriteString(words[i : i+marks])
 			i += marks - 1
 			continue

@@ -2,6 +2,7 @@ package admin_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"mimikit/core/admin"
@@ -62,5 +63,18 @@ func TestUnmarkKeepsCode(t *testing.T) {
 		if got := admin.Unmark(words); got != want {
 			t.Errorf("%q: %q, want %q", words, got, want)
 		}
+	}
+}
+
+// However long and hostile a text is, it is read about once: a megabyte of what closes
+// nothing, or of one block after the other, would else take minutes.
+func TestSpansOfMuch(t *testing.T) {
+	t.Parallel()
+	for _, some := range []string{"\\``", "`\\`", "```\n", "```\na\n```\n", "a\n```", "`", "\\"} {
+		words := strings.Repeat(some, 1<<20/len(some))
+		if all := admin.Spans(words); len(all) == 0 && some != "```\n" {
+			t.Errorf("of many %q nothing is left", some)
+		}
+		admin.Unmark(words)
 	}
 }

@@ -18,6 +18,13 @@ const (
 	mostTrail = 200
 )
 
+// The results of what was refused. The second says that something is there of which
+// workspaces do not know, so only who holds the machine is told of it.
+const (
+	refused       = "refused"
+	refusedUnseen = "refused: another workspace's"
+)
+
 // doorWords are the doors through which acts come.
 var doorWords = []string{"slack", "discord", "console", "cli", "page"}
 
@@ -127,7 +134,7 @@ func (w trailWish) wants(q *query, a Act) bool {
 	switch {
 	case w.command != "" && name != w.command,
 		w.door != "" && a.Door != w.door,
-		w.refused && !strings.HasPrefix(a.Result, "refused"),
+		w.refused && !strings.HasPrefix(a.Result, refused),
 		w.since > 0 && q.o.Now().Sub(a.At) > w.since:
 		return false
 	case w.by == "":
@@ -150,7 +157,7 @@ func (q *query) trail(ctx context.Context, args []string) (Answer, error) {
 	}
 	list, more := make([]Act, 0, w.most), false
 	for _, act := range all {
-		if !q.c.reaches(act.Where) || !w.wants(q, act) {
+		if !q.c.reaches(act.Where) || act.Result == refusedUnseen && !q.c.Owner || !w.wants(q, act) {
 			continue
 		}
 		if len(list) == w.most {

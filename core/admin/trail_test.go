@@ -165,3 +165,33 @@ func TestPauses(t *testing.T) {
 	acts := strings.Join(r.audit.take(), "\n")
 	has(t, acts, "U4: pause we move house! → slack/T1: paused", "U4: pause again → slack/T1: was paused already", "root: pause → *: paused", "U4: resume → slack/T1: resumed", "root: resume in slack/T2 → slack/T2: resumed")
 }
+
+// What another workspace has is told neither by a refusal nor by the trail that the
+// caller's own admins read; who holds the machine sees that it was tried.
+func TestTrailHidesOtherWorkspaces(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, func(o *admin.Options) {
+		o.Where = many(map[string]admin.Journey{"aaaaaaaaaaaaaaaaaaaa": {Conversation: foreign, Author: bob, Stage: "user-input"}})
+	})
+	far := r.task(bob, foreign, "far")
+	never := far[:6] + map[bool]string{true: "1", false: "0"}[far[6] == '0'] + far[7:]
+	r.roads.dead = []channel.DeadLetter{{ID: channel.DeadID{Partition: 0, ID: "3-0"}, From: channel.UserInput, Conversation: foreign.Key()}}
+	for there, gone := range map[string]string{
+		"dead replay 0/3-0": "dead replay 0/3-1", "dead drop 0/3-0": "dead drop 0/3-1", "task " + far: "task " + never,
+		"why aaaaaaaaaaaaaaaaaaaa": "why bbbbbbbbbbbbbbbbbbbb",
+	} {
+		id := func(words string) string { return words[strings.LastIndex(words, " ")+1:] }
+		one, other := r.no(at(ada, thread), there), r.no(at(ada, thread), gone)
+		if strings.ReplaceAll(one, id(there), "x") != strings.ReplaceAll(other, id(gone), "x") {
+			t.Errorf("%s is refused with %q, what is nowhere with %q", there, one, other)
+		}
+	}
+	r.no(at(ada, thread), "task "+far[:10]) // the trail has all of its id
+	for _, words := range []string{"audit", "audit refused", "audit by me", "audit dead refused"} {
+		hasNot(t, r.ok(at(ada, thread), words), "0/3-0", far, "aaaaaaaaaaaaaaaaaaaa", "another")
+	}
+	has(t, r.ok(owner(), "audit refused"), "0/3-0", far, "aaaaaaaaaaaaaaaaaaaa", "another workspace's")
+	if n := strings.Count(r.ok(owner(), "audit refused"), "another workspace's"); n != 5 {
+		t.Errorf("the trail has %d refusals, want 5", n)
+	}
+}

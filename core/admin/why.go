@@ -100,8 +100,12 @@ func (q *query) why(ctx context.Context, args []string) (Answer, error) {
 	default:
 		talks = append(talks, q.c.Conversation.Key())
 	}
+	all, err := q.allPauses(ctx)
+	if err != nil {
+		return Answer{}, err
+	}
 	var found []Journey
-	foreign := false
+	foreign, unseen := false, false
 	for _, id := range ids {
 		j, err := q.o.Where.Journey(ctx, id, talks)
 		switch {
@@ -109,18 +113,15 @@ func (q *query) why(ctx context.Context, args []string) (Answer, error) {
 		case err != nil:
 			return Answer{}, err
 		case !q.follows(j):
-			foreign = true
+			foreign, unseen = true, unseen || !same(q.c.Conversation, j.Conversation)
 		default:
-			j.TraceID = telemetry.TraceID(id)
-			if j.Paused, err = q.holds(ctx, j); err != nil {
-				return Answer{}, err
-			}
+			j.TraceID, j.Paused = telemetry.TraceID(id), holds(all, j)
 			found = append(found, j)
 		}
 	}
 	if len(found) == 0 {
 		q.target = args[0]
-		return Answer{}, &Refusal{Text: Say(unknown), Forbidden: foreign}
+		return Answer{}, &Refusal{Text: Say(unknown), Forbidden: foreign, unseen: unseen}
 	}
 	// Of a message that was changed the newest wording matters, and the others if they
 	// went another way.
@@ -191,14 +192,10 @@ func (q *query) tellWay(a *Answer, j Journey) {
 // heldStages are those from which nothing is taken up during a pause.
 var heldStages = []string{"user-input", "worker-result"}
 
-// holds gives the pause that holds a message back; nil where none does.
-func (q *query) holds(ctx context.Context, j Journey) (*PauseView, error) {
-	if q.o.Pauses == nil || !slices.Contains(heldStages, j.Stage) {
-		return nil, nil
-	}
-	all, err := q.o.Pauses.List(ctx)
-	if err != nil {
-		return nil, err
+// holds gives the one of the pauses that holds a message back; nil where none does.
+func holds(all []pause.Pause, j Journey) *PauseView {
+	if !slices.Contains(heldStages, j.Stage) {
+		return nil
 	}
 	var held *PauseView
 	for _, p := range all {
@@ -209,7 +206,7 @@ func (q *query) holds(ctx context.Context, j Journey) (*PauseView, error) {
 			}
 		}
 	}
-	return held, nil
+	return held
 }
 
 func (q *query) standingOf(j Journey) string {
@@ -275,10 +272,12 @@ func (q *query) whatWaits(ctx context.Context) (Answer, error) {
 		a.say("Nothing waits in this conversation.")
 		return a, nil
 	}
+	all, err := q.allPauses(ctx)
+	if err != nil {
+		return Answer{}, err
+	}
 	for i := range list {
-		if list[i].Paused, err = q.holds(ctx, list[i]); err != nil {
-			return Answer{}, err
-		}
+		list[i].Paused = holds(all, list[i])
 	}
 	if i := slices.IndexFunc(list, func(j Journey) bool { return j.Paused != nil }); i >= 0 {
 		a.say(q.pausedWords(list[i].Paused.pause) + " What waits here goes on by itself when the pause ends.")

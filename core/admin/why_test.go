@@ -2,7 +2,9 @@ package admin_test
 
 import (
 	"context"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -176,4 +178,43 @@ func TestWhyNamesThePause(t *testing.T) {
 	r.ok(owner(), "pause")
 	has(t, r.ok(at(ann, thread), first), "It is held back. Paused everywhere, 1h0")
 	has(t, r.ok(owner(), first), "It is held back. Paused everywhere, 1h0")
+}
+
+// waiting are messages of one conversation that all wait.
+type waiting []admin.Journey
+
+func (w waiting) Inputs(context.Context, admin.Spot) (ids, conversations []string, err error) {
+	return nil, nil, nil
+}
+
+func (w waiting) Journey(context.Context, string, []string) (admin.Journey, error) {
+	return admin.Journey{}, admin.ErrNotFound
+}
+
+func (w waiting) Waiting(context.Context, string) ([]admin.Journey, error) { return w, nil }
+
+// onePause holds everywhere, and counts who asked.
+type onePause struct {
+	admin.Pauses
+	asked *atomic.Int64
+}
+
+func (p onePause) List(context.Context) ([]pause.Pause, error) {
+	p.asked.Add(1)
+	return []pause.Pause{{Scope: pause.Everywhere, By: cli, Reason: "<@U1> *moves* `house`", At: time.Now()}}, nil
+}
+
+// However many messages wait, what is paused is read once, and its reason is text.
+func TestWhatWaitsInAPause(t *testing.T) {
+	t.Parallel()
+	var asked atomic.Int64
+	r := newRig(t, func(o *admin.Options) {
+		o.Where = waiting(slices.Repeat([]admin.Journey{{InputIDs: []string{"aaaaaaaaaaaaaaaaaaaa"}, Conversation: thread, Stage: "user-input", Since: time.Now()}}, 100))
+		o.Pauses = onePause{asked: &asked}
+	})
+	text := r.ok(at(ann, thread), "why")
+	has(t, text, "Paused everywhere", admin.Escape("<@U1> *moves* `house`"), "What waits here goes on by itself")
+	if hasNot(t, text, "root"); asked.Load() != 1 {
+		t.Errorf("what is paused was read %d times, want once", asked.Load())
+	}
 }

@@ -43,12 +43,14 @@ func browser(t *testing.T) context.Context {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(profile) }) // Chromium may still be writing to it
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.UserDataDir(profile))
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.UserDataDir(profile), chromedp.Env("TMPDIR="+profile))
 	if os.Getuid() == 0 {
 		options = append(options, chromedp.NoSandbox) // Chromium has no sandbox for root
 	}
 	// As long as the tests themselves: how fast a browser is on a busy machine says nothing.
-	ctx, cancel := context.WithCancel(t.Context())
+	// Not t.Context(), at whose end it would be killed, and leave behind what it writes: it
+	// is told to close then, before the servers go that it holds connections to.
+	ctx, cancel := context.WithCancel(context.Background())
 	t.Cleanup(cancel)
 	if end, bounded := t.Deadline(); bounded {
 		ctx, cancel = context.WithDeadline(ctx, end.Add(-5*time.Second))
@@ -57,7 +59,15 @@ func browser(t *testing.T) context.Context {
 	ctx, cancel = chromedp.NewExecAllocator(ctx, options...)
 	t.Cleanup(cancel)
 	ctx, cancel = chromedp.NewContext(ctx, chromedp.WithErrorf(t.Logf))
-	t.Cleanup(cancel)
+	closed := make(chan struct{})
+	context.AfterFunc(t.Context(), func() {
+		defer close(closed)
+		closing, over := context.WithTimeout(ctx, 10*time.Second)
+		defer over()
+		_ = chromedp.Cancel(closing) // it ends by itself; else it is killed
+		cancel()
+	})
+	t.Cleanup(func() { <-closed })
 	return ctx
 }
 

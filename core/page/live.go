@@ -41,12 +41,10 @@ type viewer struct {
 // sections gives all that is to be shown. What others have just seen is not asked
 // for again.
 func (v *viewer) sections(ctx context.Context, pages map[string]string) []view {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.refresh(ctx)
+	last := v.latest(ctx)
 	var out []view
 	for _, s := range sections {
-		seen, there := v.last[s.id]
+		seen, there := last[s.id]
 		if page := pages[s.id]; page != "" && s.paged {
 			seen, there = v.p.look(ctx, s, page)
 		}
@@ -55,6 +53,15 @@ func (v *viewer) sections(ctx context.Context, pages map[string]string) []view {
 		}
 	}
 	return out
+}
+
+// latest is what all see. What one of them wants besides is asked for when the others
+// are let in again, since it may take long.
+func (v *viewer) latest(ctx context.Context) map[string]view {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.refresh(ctx)
+	return maps.Clone(v.last)
 }
 
 // refresh is called with mu held. It looks for all who look, so it does not end when
@@ -129,7 +136,7 @@ func (v *viewer) live(w http.ResponseWriter, r *http.Request) {
 	sent := map[string][32]byte{}
 	tick := time.NewTicker(v.p.o.Every)
 	defer tick.Stop()
-	for {
+	for v.p.door.admits(r) { // until who looks has logged out, in another window
 		for _, s := range v.sections(ctx, pages(r)) {
 			var b bytes.Buffer
 			if err := v.p.shown.ExecuteTemplate(&b, "section.html", of(s, v.p.door.formSecret(r))); err != nil {

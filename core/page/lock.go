@@ -76,7 +76,7 @@ func (l *lock) guard(f http.HandlerFunc) http.HandlerFunc {
 			http.Error(w, "this is not for other sites", http.StatusForbidden)
 			return
 		}
-		if l.token != "" && !l.inside(r) {
+		if !l.admits(r) {
 			if r.Method == http.MethodGet && r.URL.Path == "/" {
 				http.Redirect(w, r, loginPath, http.StatusSeeOther)
 				return
@@ -152,6 +152,9 @@ func cutLast(s, at string) (before, after string, found bool) {
 	}
 	return s, "", false
 }
+
+// admits reports whether who asks may read: where there is a token, with a session.
+func (l *lock) admits(r *http.Request) bool { return l.token == "" || l.inside(r) }
 
 // inside reports whether a request has a session that has not run out.
 func (l *lock) inside(r *http.Request) bool {

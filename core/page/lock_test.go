@@ -2,12 +2,14 @@ package page_test
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/cookiejar"
 	"net/http/httptest"
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -153,6 +155,39 @@ func TestLogout(t *testing.T) {
 	}
 	if c := other.client.Jar.Cookies(at); len(c) != 1 || c[0].Name == first.Name {
 		t.Errorf("another bot's session is %v, ours %s", c, first.Name)
+	}
+}
+
+// A page that is open in another window shows nothing more once its session was logged
+// out, or has run out.
+func TestLogoutEndsLive(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(s *site, late *atomic.Int64){
+		"logged out": func(s *site, _ *atomic.Int64) { s.post("/logout", url.Values{"secret": {s.secret()}}) },
+		"run out":    func(_ *site, late *atomic.Int64) { late.Store(int64(13 * time.Hour)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var late atomic.Int64
+			s := serve(t, page.Options{Token: token, Now: func() time.Time { return time.Now().Add(time.Duration(late.Load())) }})
+			s.post("/login", url.Values{"token": {token}})
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+"/live", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp, err := s.client.Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = resp.Body.Close() }()
+			if _, err := resp.Body.Read(make([]byte, 100)); err != nil || resp.StatusCode != http.StatusOK {
+				t.Fatalf("it answers %d, %v", resp.StatusCode, err)
+			}
+			end(s, &late)
+			if _, err := io.Copy(io.Discard, resp.Body); err != nil { // which would not end
+				t.Errorf("the stream ends with %v", err)
+			}
+		})
 	}
 }
 

@@ -204,11 +204,13 @@ func (p *Page) do(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	p.answer(w, r, words)
-	p.viewer.acted.Store(true)
 }
 
 func (p *Page) answer(w http.ResponseWriter, r *http.Request, words []string) {
 	a, err := p.o.Commands.Run(r.Context(), caller(), words)
+	if r.Method == http.MethodPost {
+		p.viewer.acted.Store(true) // before who did it can look
+	}
 	v := view{Title: strings.Join(words, " "), Answer: a, Actions: actionsOf(a)}
 	if err != nil {
 		v.Refused = admin.Say(err)

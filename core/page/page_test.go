@@ -35,11 +35,15 @@ type orders struct {
 	asked  []string
 	tasks  int
 	away   bool
+	failed func() // called first whenever failed tasks are asked for
 	asking func() // called once, while something is asked for
 	rich   bool   // every section has something, all of it hostile
 }
 
 func (o *orders) Run(ctx context.Context, c admin.Caller, words []string) (admin.Answer, error) {
+	if o.failed != nil && slices.Contains(words, "failed") {
+		o.failed()
+	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.asking != nil {

@@ -57,7 +57,7 @@ type TraceOptions struct {
 func NewTracer(o TraceOptions) (*Tracer, error) {
 	target, err := tracesURL(o.Endpoint)
 	if err != nil {
-		return nil, fmt.Errorf("send traces to %q: %w", o.Endpoint, err)
+		return nil, err
 	}
 	if o.Sample < 0 || o.Sample > 1 {
 		return nil, fmt.Errorf("sample %v of all traces; allowed are 0 to 1", o.Sample)
@@ -111,13 +111,17 @@ func positive[N int | time.Duration](n *N, zero N) {
 }
 
 // tracesURL is where a collector takes spans.
+// tracesURL is where spans are sent. Its errors have nothing of what may be credentials.
 func tracesURL(endpoint string) (string, error) {
 	u, err := url.Parse(endpoint)
 	if err != nil {
-		return "", err
+		if whole := (*url.Error)(nil); errors.As(err, &whole) {
+			err = whole.Err
+		}
+		return "", fmt.Errorf("send traces to an endpoint that cannot be read: %w; want an http or https URL, like http://localhost:4318", err)
 	}
 	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil {
-		return "", errors.New("want an http or https URL without credentials, like http://localhost:4318")
+		return "", fmt.Errorf("send traces to %q: want an http or https URL without credentials, like http://localhost:4318", u.Scheme+"://"+u.Host)
 	}
 	if !strings.HasSuffix(u.Path, "/v1/traces") {
 		u = u.JoinPath("v1", "traces")

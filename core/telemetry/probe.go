@@ -2,9 +2,12 @@ package telemetry
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"io"
 	"net/http"
+	"net/url"
+	"strings"
+	"time"
 )
 
 // A RefusedError says that a collector answered and did not take what was sent.
@@ -14,21 +17,25 @@ type RefusedError struct {
 }
 
 func (e *RefusedError) Error() string {
-	return fmt.Sprintf("%s answered %d %s", e.Target, e.Status, http.StatusText(e.Status))
+	return strings.TrimSpace(fmt.Sprintf("%s answered %d %s", e.Target, e.Status, http.StatusText(e.Status)))
 }
 
 // Probe finds out whether a collector takes what a Tracer with the same options would
 // send: it sends a request without any span, once. It gives the address it was sent to,
-// and fails with a *RefusedError where somebody answered that does not take it.
+// and fails with a *RefusedError where somebody answered that does not take it, and
+// otherwise where nobody answers within Timeout. Its errors have nothing of Headers.
 func Probe(ctx context.Context, o TraceOptions) (target string, err error) {
 	if target, err = tracesURL(o.Endpoint); err != nil {
-		return "", fmt.Errorf("send traces to %q: %w", o.Endpoint, err)
+		return "", err
 	}
 	client := o.Client
 	if client == nil {
 		client = newClient()
 		defer client.CloseIdleConnections()
 	}
+	positive(&o.Timeout, 10*time.Second)
+	ctx, cancel := context.WithTimeoutCause(ctx, o.Timeout, fmt.Errorf("no answer within %s", o.Timeout))
+	defer cancel()
 	// A message of protobuf that has nothing in it is empty.
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, target, http.NoBody)
 	if err != nil {
@@ -39,11 +46,13 @@ func Probe(ctx context.Context, o TraceOptions) (target string, err error) {
 		r.Header.Set(name, value)
 	}
 	resp, err := client.Do(r)
+	if whole := (*url.Error)(nil); errors.As(err, &whole) { // which has the address once more
+		err = whole.Err
+	}
 	if err != nil {
 		return target, fmt.Errorf("send traces to %s: %w", target, err)
 	}
-	defer func() { _ = resp.Body.Close() }()
-	_, _ = io.CopyN(io.Discard, resp.Body, 4096) // so that the connection can be used again
+	defer func() { _ = resp.Body.Close() }() // what it says besides may never end
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
 		return target, &RefusedError{target, resp.StatusCode}
 	}
