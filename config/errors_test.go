@@ -72,6 +72,7 @@ func TestMistakes(t *testing.T) {
 		{"look-up before timeout", "outbox: {postTimeout: 1m}\n", nil, []string{"outbox.lookupAfter: 20s: must be more than outbox.postTimeout, which is 1m"}},
 		{"address for embedded", "redis: {addrs: [localhost:6379]}\n", nil, []string{`redis.addrs: "localhost:6379": has no meaning`, "set redis.mode to single"}},
 		{"address with scheme", "redis: {mode: single, addrs: ['redis://u:p@h:1']}\n", nil, []string{"redis.addrs", "allowed: host:port"}},
+		{"an account in an address", "", []string{"MIMIKIT_TELEMETRY_OTLP_ENDPOINT=http://u:sk-123456@h:4318"}, []string{"http://…@h:4318", "without credentials"}},
 		{"no port", "redis: {mode: single, addrs: [localhost]}\n", nil, []string{`redis.addrs: "localhost": allowed: host:port`}},
 		{"two for single", "redis: {mode: single, addrs: [a:1, b:1]}\n", nil, []string{"redis.mode single wants one address"}},
 		{"sentinel without name", "redis: {mode: sentinel, addrs: [a:1]}\n", nil, []string{"redis.masterName: redis.mode sentinel wants the name"}},

@@ -78,9 +78,14 @@ func (c *Config) Validate() error {
 	return errors.Join(append(problems, c.together()...)...)
 }
 
-// problem is a Problem with the place the key was read from.
+// account finds whom an address speaks for, which may hold a password.
+var account = regexp.MustCompile(`//[^/\s]*@`)
+
+// problem is a Problem with the place the key was read from, and without an account in
+// the value.
 func (c *Config) problem(key, value, want string) error {
 	where := c.origin[key]
+	value = account.ReplaceAllString(value, "//…@")
 	switch {
 	case strings.HasPrefix(where, "env "):
 		return &Problem{"environment", strings.TrimPrefix(where, "env ") + " (" + key + ")", value, want}
