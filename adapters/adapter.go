@@ -42,6 +42,7 @@ type Message struct {
 	Author       chat.Author
 	Text         string // as the platform gave it: any bytes
 	Attachments  []chat.Attachment
+	FilesOf      string // id of the message that the files came with, where that is another one
 	Addressed    bool
 	Question     string
 	Option       string

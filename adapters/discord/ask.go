@@ -49,7 +49,7 @@ func (d *Bot) ask(ctx context.Context, inbox adapters.Inbox, i *interaction) (Ou
 	}
 	author := target.Author.name(target.nick())
 	m := adapters.Message{
-		Conversation: call.Conversation, Kind: chat.KindMessage, Message: call.ID, ReplyTo: string(target.ID),
+		Conversation: call.Conversation, Kind: chat.KindMessage, Message: call.ID, ReplyTo: string(target.ID), FilesOf: string(target.ID),
 		Author: call.Author, Addressed: true, At: call.At,
 		Text:        "Please help me with this message by " + author + ".",
 		Attachments: []chat.Attachment{quote("the message that this is about", target, id)},

@@ -141,7 +141,7 @@ func (f *Files) Fetch(ctx context.Context, message string, a chat.Attachment, w 
 	}
 	err := f.d.fetch(ctx, a.URL, w, most)
 	var refused *linkError
-	if errors.As(err, &refused) && (refused.status == http.StatusForbidden || refused.status == http.StatusNotFound) {
+	if errors.As(err, &refused) && refused.over() {
 		link, again := f.again(ctx, message, a)
 		if again == nil {
 			err = f.d.fetch(ctx, link, w, most)
@@ -193,13 +193,21 @@ func channelOf(link string) string {
 
 func digits(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
 
-// A linkError is a link to a file that leads nowhere.
+// A linkError is what Discord's hosts answer to a link instead of the file.
 type linkError struct {
 	status int
 	words  string
 }
 
+// over reports whether the link may be one that works no more.
+func (e *linkError) over() bool {
+	return e.status == http.StatusForbidden || e.status == http.StatusNotFound
+}
+
 func (e *linkError) Error() string {
+	if !e.over() {
+		return "HTTP " + e.words
+	}
 	return "HTTP " + e.words + "; Discord's links to files work for a day"
 }
 

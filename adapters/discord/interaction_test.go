@@ -275,6 +275,9 @@ func TestAskAboutAMessage(t *testing.T) {
 		if heard.Conversation != r.thread(m.ID) || heard.Author.ID != r.ann.ID || !heard.Addressed || len(heard.Attachments) != 2 {
 			t.Errorf("heard %+v", heard)
 		}
+		if heard.FilesOf != m.ID { // the wish has an id of its own, under which Discord has no files
+			t.Errorf("the files are said to be of message %q, want %q", heard.FilesOf, m.ID)
+		}
 		if heard.Attachments[0].Text != "the build is red\n[file a.txt]" || !strings.Contains(heard.Attachments[0].Name, "bob") {
 			t.Errorf("attachments %+v", heard.Attachments)
 		}

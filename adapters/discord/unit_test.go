@@ -248,6 +248,15 @@ func TestDownloads(t *testing.T) {
 	})
 }
 
+// Only of a link that may have run out it is said that links do.
+func TestWordsOfALinkThatFails(t *testing.T) {
+	for status, over := range map[int]bool{403: true, 404: true, 302: false, 429: false, 503: false} {
+		if said := (&linkError{status, "as it is"}).Error(); strings.Contains(said, "work for a day") != over {
+			t.Errorf("%d: %s", status, said)
+		}
+	}
+}
+
 // A link that does not work any more is asked for anew, once, where the file's message
 // is known and has it still.
 func TestDownloadsAfterADay(t *testing.T) {

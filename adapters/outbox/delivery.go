@@ -203,6 +203,9 @@ func (d *delivery) shown(ctx context.Context) error {
 		return context.Cause(ctx)
 	}
 	d.o.opt.Logger.Warn("shown_not_told", "reply", d.reply.ID, "message", d.p.Done[n-1], "error", err)
+	if d.p.Failures == 0 { // how long it took to post counts no more
+		d.p.Since = d.now().UnixMilli()
+	}
 	if d.p.Failures++; d.tired(d.p.Failures, 0) {
 		return nil
 	}

@@ -101,10 +101,14 @@ func (p *platform) in(place string) []string {
 	return words
 }
 
+// patience is for how long is waited for what happens in its own time, with leases that
+// are short for a busy machine.
+const patience = 2 * time.Minute
+
 // await waits until a place shows just that many parts, or more.
 func (p *platform) await(t testing.TB, place string, parts int) {
 	t.Helper()
-	limit := time.NewTimer(30 * time.Second)
+	limit := time.NewTimer(patience)
 	defer limit.Stop()
 	for {
 		p.mu.Lock()
@@ -116,7 +120,7 @@ func (p *platform) await(t testing.TB, place string, parts int) {
 		select {
 		case <-changed:
 		case <-limit.C:
-			t.Fatalf("waited 30 s for %d parts in %s; it shows %v", parts, place, p.in(place))
+			t.Fatalf("waited %v for %d parts in %s; it shows %v", patience, parts, place, p.in(place))
 		}
 	}
 }

@@ -91,6 +91,27 @@ func TestParts(t *testing.T) {
 		r1 shown by m0
 		settle`)
 	})
+	t.Run("what took long to post is told all the same", func(t *testing.T) {
+		play(t, 1, func(d *desk) {
+			d.fresh, d.record = false, fmt.Sprintf(`{"posting":true,"since":%d}`, d.zero.Add(-2*time.Hour).UnixMilli())
+			d.looks = []answer{{id: "m0"}}
+			d.opt.Shown = d.shown(2)
+			d.run()
+			d.pass(500 * time.Millisecond)
+			d.run()
+			d.pass(time.Second)
+			d.run()
+		}, `
+		look up 0
+		r1 cannot be shown by m0
+		mark done=m0 until=500ms failures=1
+		later 500ms
+		r1 cannot be shown by m0
+		mark done=m0 until=1.5s failures=2
+		later 1s
+		r1 shown by m0
+		settle`)
+	})
 	t.Run("what can never be told holds nothing up for ever", func(t *testing.T) {
 		play(t, 1, func(d *desk) {
 			d.opt.Posted, d.opt.GiveUpAfter = nil, time.Minute

@@ -110,6 +110,7 @@ func (l *Listener) interact(s *socket, inbox adapters.Inbox, e envelope) {
 // through the response URL, and nil is returned.
 func (l *Listener) slash(c slash) *reply {
 	words := strings.Fields(unescaped(c.Text))
+	l.b.kinds.named(c.ChannelID, c.Channel)
 	return l.inTime(c.Response, "slash/"+c.TriggerID, func(ctx context.Context) (Answer, error) {
 		who, err := l.caller(ctx, c.UserID, c.ChannelID, "")
 		if err != nil {

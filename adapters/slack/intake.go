@@ -43,6 +43,7 @@ func (a *arrival) event(ctx context.Context, payload json.RawMessage) (kind stri
 	}
 	switch p.Type {
 	case "message", "app_mention":
+		l.b.kinds.told(p.Channel, p.ChannelType)
 		o, err = a.hear(ctx, p)
 	case "agent_session_stopped":
 		o, err = l.stopped(ctx, a.inbox, p)

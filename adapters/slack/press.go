@@ -18,6 +18,7 @@ func (l *Listener) interaction(inbox adapters.Inbox, payload json.RawMessage) (k
 	if json.Unmarshal(payload, &i) != nil || i.Type == "" || i.User.ID == "" {
 		return "interactive", Unreadable
 	}
+	l.b.kinds.named(i.Channel.ID, i.Channel.Name)
 	switch {
 	case i.Type == "block_actions":
 		return i.Type, l.pressed(i)
@@ -141,7 +142,7 @@ func (l *Listener) asked(ctx context.Context, inbox adapters.Inbox, i interactio
 	s := &sighting{said: p, change: isNew, me: me, kind: l.b.kinds.of(ctx, p.Channel, "")}
 	name := l.b.people.namer(ctx)
 	m := adapters.Message{
-		Conversation: s.conversation(), Kind: chat.KindMessage, Message: "ask-" + i.ActionTS + "-" + i.User.ID, ReplyTo: p.TS, At: at, Received: came, Addressed: true,
+		Conversation: s.conversation(), Kind: chat.KindMessage, Message: "ask-" + i.ActionTS + "-" + i.User.ID, ReplyTo: p.TS, FilesOf: p.TS, At: at, Received: came, Addressed: true,
 		Author: l.b.people.author(ctx, i.User.ID), Text: "What about this message?",
 	}
 	if line := l.line(p, me, name); line != "" {

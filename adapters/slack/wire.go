@@ -191,7 +191,8 @@ type interaction struct {
 		Name string `json:"name"`
 	} `json:"user"`
 	Channel struct {
-		ID string `json:"id"`
+		ID   string `json:"id"`
+		Name string `json:"name"`
 	} `json:"channel"`
 	Container struct {
 		Type      string `json:"type"`
@@ -227,6 +228,7 @@ type slash struct {
 	UserID    string `json:"user_id"`
 	UserName  string `json:"user_name"`
 	ChannelID string `json:"channel_id"`
+	Channel   string `json:"channel_name"`
 	TriggerID string `json:"trigger_id"`
 	Response  string `json:"response_url"`
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -134,7 +135,7 @@ func (g *guardedInbox) remember(ctx context.Context, m adapters.Message) error {
 	}
 	var files []attachment.File
 	for _, a := range m.Attachments {
-		files = append(files, attachment.File{Message: m.Message, Attachment: a, Author: m.Author, At: m.At})
+		files = append(files, attachment.File{Message: cmp.Or(m.FilesOf, m.Message), Attachment: a, Author: m.Author, At: m.At})
 	}
 	return g.files.Add(ctx, m.Conversation, files)
 }

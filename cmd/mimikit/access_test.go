@@ -8,9 +8,13 @@ import (
 	"strings"
 	"testing"
 
+	"mimikit/adapters"
 	"mimikit/adapters/adaptertest/slackfake"
 	"mimikit/config"
+	"mimikit/core/attachment"
+	"mimikit/core/channel"
 	"mimikit/core/chat"
+	"mimikit/core/store"
 	"mimikit/core/store/storetest"
 )
 
@@ -153,4 +157,30 @@ func TestSlackGroupMessages(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The file of a message that somebody asked about goes with that message, not with the
+// wish to talk about it.
+func TestFilesGoWithTheirMessage(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, s *store.Store) {
+		t.Parallel()
+		files := attachment.New(s.Client, channel.Keys{Prefix: storetest.Prefix(t), Partitions: 4}, nil)
+		g := &guardedInbox{Inbox: &takesAll{}, files: files}
+		c := chat.Conversation{Platform: "discord", Workspace: "1", Place: "7", Thread: "70"}
+		for _, m := range []adapters.Message{
+			{Message: "90", FilesOf: "70", Attachments: []chat.Attachment{{ID: "1", Name: "theirs", URL: "https://files.example/1"}}},
+			{Message: "91", Attachments: []chat.Attachment{{ID: "2", Name: "own", URL: "https://files.example/2"}}},
+			{Message: "70", Kind: chat.KindDelete},
+		} {
+			m.Conversation = c
+			if _, err := g.Submit(t.Context(), m); err != nil {
+				t.Fatal(err)
+			}
+		}
+		list, err := files.List(t.Context(), c)
+		if err != nil || len(list) != 1 || list[0].Message != "91" {
+			t.Errorf("kept %+v, %v", list, err)
+		}
+	})
 }

@@ -162,7 +162,7 @@ func (s *Server) Slash(user, channel, command, text string) string {
 	defer s.mu.Unlock()
 	id, address := s.interaction()
 	s.post("slash_commands", map[string]any{
-		"token": "verification", "team_id": TeamID, "team_domain": "fake", "channel_id": channel, "channel_name": "town", "user_id": user,
+		"token": "verification", "team_id": TeamID, "team_domain": "fake", "channel_id": channel, "channel_name": s.channels[channel].called(), "user_id": user,
 		"user_name": "someone", "command": command, "text": text, "api_app_id": AppID, "response_url": address, "trigger_id": id + ".trigger",
 	}, true, id)
 	return id
@@ -262,7 +262,7 @@ func (s *Server) Shortcut(user, channel, ts, callbackID string) string {
 	id, address := s.interaction()
 	s.post("interactive", map[string]any{
 		"type": "message_action", "callback_id": callbackID, "user": s.actor(user), "team": map[string]any{"id": TeamID}, "action_ts": s.stamp(),
-		"channel": map[string]any{"id": channel, "name": ch.Name}, "message": s.wire(ch, ch.find(ts), false), "message_ts": ts,
+		"channel": map[string]any{"id": channel, "name": ch.called()}, "message": s.wire(ch, ch.find(ts), false), "message_ts": ts,
 		"response_url": address, "trigger_id": id + ".trigger",
 	}, false, id)
 	return id

@@ -32,7 +32,7 @@ func (s *Server) userInfo(c call) (answer, *refused) {
 
 func (s *Server) conversationInfo(c call) (answer, *refused) {
 	ch := s.channels[c.get("channel")]
-	if ch == nil {
+	if ch == nil || ch.Kind != "channel" && !ch.has(BotUser) {
 		return nil, no("channel_not_found")
 	}
 	return answer{"channel": map[string]any{

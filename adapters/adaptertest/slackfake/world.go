@@ -72,6 +72,22 @@ func (s *Server) AddChannel(c Channel) {
 	s.order = append(s.order, c.ID)
 }
 
+// called is how slash commands call a place, which says of what kind it is. It is called
+// with mu held; c may be nil.
+func (c *Channel) called() string {
+	switch {
+	case c == nil:
+		return ""
+	case c.Kind == "im":
+		return "directmessage"
+	case c.Kind == "group":
+		return "privategroup"
+	case c.Kind == "mpim":
+		return "mpdm-" + strings.ToLower(strings.Join(c.Members, "--")) + "-1"
+	}
+	return c.Name
+}
+
 // Invite brings somebody into a place; BotUser brings the bot.
 func (s *Server) Invite(channel, user string) {
 	s.mu.Lock()

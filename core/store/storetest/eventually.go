@@ -8,7 +8,7 @@ import (
 )
 
 // Eventually asks again and again until try gives no error, and ends the test
-// with the last one after 30 seconds. It is for what real processes do in their
+// with the last one after two minutes. It is for what real processes do in their
 // own time; where there is an event to wait for, wait for that.
 func Eventually(t testing.TB, what string, try func() error) {
 	t.Helper()
