@@ -29,25 +29,22 @@ import (
 const bareBatch = 100
 
 // bareEnqueue stores a task, unless the same was asked for and is not over.
-// KEYS: rows hash, queue, requests hash. ARGV: id, row, score, request.
+// KEYS: rows hash, queue, requests hash, bell. ARGV: id, row, score, request.
 var bareEnqueue = redis.NewScript(`
 if redis.call('HSETNX', KEYS[3], ARGV[4], ARGV[1]) == 0 then return 0 end
 redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
 redis.call('ZADD', KEYS[2], ARGV[3], ARGV[1])
+redis.call('ZADD', KEYS[4], 0, 'new')
 return 1`)
 
 // bareClaim takes tasks and leases them.
-// KEYS: rows hash, queue, leases. ARGV: how many at most, until when (ms), ids that were popped already …
+// KEYS: rows hash, queue, leases. ARGV: how many at most, until when (ms).
 // Returns the rows.
 var bareClaim = redis.NewScript(`
-local rows, ids = {}, {unpack(ARGV, 3)}
-if tonumber(ARGV[1]) > 0 then
-  local got = redis.call('ZPOPMIN', KEYS[2], ARGV[1])
-  for i = 1, #got, 2 do ids[#ids + 1] = got[i] end
-end
-for i, id in ipairs(ids) do
-  rows[i] = redis.call('HGET', KEYS[1], id)
-  redis.call('ZADD', KEYS[3], ARGV[2], id)
+local rows, got = {}, redis.call('ZPOPMIN', KEYS[2], ARGV[1])
+for i = 1, #got, 2 do
+  rows[#rows + 1] = redis.call('HGET', KEYS[1], got[i])
+  redis.call('ZADD', KEYS[3], ARGV[2], got[i])
 end
 return rows`)
 
@@ -126,15 +123,15 @@ func (b *bareQueue) enqueue(ctx context.Context, i, conversation int) error {
 		return err
 	}
 	score := now.UnixMilli() - task.DefaultPriority*task.PriorityStep.Milliseconds()
-	err = bareEnqueue.Run(ctx, b.st.Client, []string{b.key("rows"), b.key("queue"), b.key("requests")}, task.NewID(now, 0, uint64(i)), row, score, d.Title).Err()
+	err = bareEnqueue.Run(ctx, b.st.Client, []string{b.key("rows"), b.key("queue"), b.key("requests"), b.key("bell")}, task.NewID(now, 0, uint64(i)), row, score, d.Title).Err()
 	if err != nil {
 		return fmt.Errorf("bare queue: enqueue: %w", err)
 	}
 	return nil
 }
 
-// claim gives tasks to free workers. When the queue was empty it waits in Redis,
-// which is the shortest wait there is.
+// claim gives tasks to free workers. When the queue was empty it waits in Redis for the
+// bell, which is the shortest wait there is that takes nothing away.
 func (b *bareQueue) claim(ctx context.Context, g *errgroup.Group) error {
 	wait := true
 	for {
@@ -148,9 +145,8 @@ func (b *bareQueue) claim(ctx context.Context, g *errgroup.Group) error {
 			<-b.free
 			n++
 		}
-		args := []any{n, time.Now().Add(bareLease).UnixMilli()}
 		if wait {
-			got, err := b.st.Blocking.BZPopMin(ctx, time.Second, b.key("queue")).Result()
+			_, err := b.st.Blocking.BZPopMin(ctx, time.Second, b.key("bell")).Result()
 			if err != nil && !errors.Is(err, redis.Nil) {
 				return fmt.Errorf("bare queue: wait: %w", err)
 			}
@@ -158,9 +154,9 @@ func (b *bareQueue) claim(ctx context.Context, g *errgroup.Group) error {
 				b.release(n)
 				continue
 			}
-			args = []any{n - 1, args[1], got.Member}
 		}
-		rows, err := bareClaim.Run(ctx, b.st.Client, []string{b.key("rows"), b.key("queue"), b.key("leases")}, args...).StringSlice()
+		until := time.Now().Add(bareLease).UnixMilli()
+		rows, err := bareClaim.Run(ctx, b.st.Client, []string{b.key("rows"), b.key("queue"), b.key("leases")}, n, until).StringSlice()
 		if err != nil {
 			return fmt.Errorf("bare queue: claim: %w", err)
 		}

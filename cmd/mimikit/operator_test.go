@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"io/fs"
 	"net/http"
 	"os"
@@ -22,12 +23,16 @@ func TestOperatorsPage(t *testing.T) {
 	at := freeAddress(t)
 	d := deploy(t, llmtest.Answers("Hello."), "MIMIKIT_PAGE_LISTEN="+at)
 	node, _ := d.serve()
-	code, body, err := get("http://" + at + "/")
-	if err != nil || code != http.StatusOK {
-		t.Fatalf("the page: %d %v", code, err)
-	}
+	var body string
+	storetest.Eventually(t, "the page", func() (err error) {
+		code := 0
+		if code, body, err = get("http://" + at + "/"); err == nil && code != http.StatusOK {
+			err = fmt.Errorf("HTTP %d: %s", code, body)
+		}
+		return err
+	})
 	has(t, body, "<h1>Mimikit</h1>", "16 of 16 partitions owned", "user-input", "There are no tasks", "There are no dead letters.")
-	_, body, err = get("http://" + at + "/show?words=streams")
+	_, body, err := get("http://" + at + "/show?words=streams")
 	if err != nil {
 		t.Fatal(err)
 	}
