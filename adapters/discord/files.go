@@ -158,7 +158,7 @@ func (f *Files) Fetch(ctx context.Context, message string, a chat.Attachment, w 
 // again reads the message of a file once more and gives the file's link as it is now.
 func (f *Files) again(ctx context.Context, message string, a chat.Attachment) (link string, err error) {
 	channel := channelOf(a.URL)
-	if channel == "" || !digits(message) {
+	if channel == "" || !isID(message) {
 		return "", errors.New("it is not known in which message the file is")
 	}
 	ctx, cancel := context.WithTimeout(ctx, f.d.o.Reading)
@@ -185,13 +185,11 @@ func channelOf(link string) string {
 		return ""
 	}
 	parts := strings.Split(u.Path, "/")
-	if len(parts) != 5 || parts[1] != "attachments" || !digits(parts[2]) {
+	if len(parts) != 5 || parts[1] != "attachments" || !isID(parts[2]) {
 		return ""
 	}
 	return parts[2]
 }
-
-func digits(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
 
 // A linkError is what Discord's hosts answer to a link instead of the file.
 type linkError struct {

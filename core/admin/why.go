@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"mimikit/core/channel"
 	"mimikit/core/chat"
 	"mimikit/core/pause"
 	"mimikit/core/task"
@@ -190,7 +191,7 @@ func (q *query) tellWay(a *Answer, j Journey) {
 }
 
 // heldStages are those from which nothing is taken up during a pause.
-var heldStages = []string{"user-input", "worker-result"}
+var heldStages = []string{string(channel.UserInput), string(channel.WorkerResult)}
 
 // holds gives the one of the pauses that holds a message back; nil where none does.
 func holds(all []pause.Pause, j Journey) *PauseView {

@@ -1,7 +1,7 @@
--- rows: what every script of tasks knows: the keys of a partition, the state of a
--- task, and how what is changed is written. It is put before the scripts, each with as
--- little of the other files as it needs: to make a function that a script may call
--- costs it half a microsecond, as often as it runs.
+-- rows: what every script of tasks knows: the keys of a partition, how things are
+-- spelled in them, and how what is changed is written. It is put before the scripts, each
+-- with as little of the other files as it needs: to make a function that a script may
+-- call costs it half a microsecond, as often as it runs.
 --
 -- The state of a task is a JSON object of strings: Lua's numbers lose digits on
 -- their way through cjson, and what a later build adds comes through unharmed.
